@@ -1,0 +1,77 @@
+"""Every option of the library, with its default, in one place: frozen dataclasses that check themselves.
+
+A default exists here and nowhere else. Knows nothing of command lines, settings dialogs or models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from medusa_core.errors import ConfigError
+
+Dtype = Literal["auto", "fp32", "bf16", "fp16", "nf4"]
+Device = Literal["auto", "cpu", "cuda"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
+DEVICES: tuple[str, ...] = get_args(Device)
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not (math.isfinite(value) and low <= value <= high):
+        raise ConfigError(f"{name} is {value}; it must lie between {low} and {high}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Which model, with which heads, where and how precise."""
+
+    model: str = "default"  # "default" or a model folder
+    heads: str = "default"  # "default", "none" or a heads folder
+    dtype: Dtype = "auto"
+    device: Device = "auto"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ConfigError(f"dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
+        if self.device not in DEVICES:
+            raise ConfigError(f"device is {self.device!r}; it must be one of {', '.join(DEVICES)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GreedyAcceptance:
+    """Keep a guess when it is the model's own most likely token: the output equals plain greedy decoding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypicalAcceptance:
+    """Keep a guess when p > min(epsilon, delta * exp(-entropy)): faster, approximate (Medusa, section 2.3.1)."""
+
+    epsilon: float = 0.09
+    delta: float = 0.3
+    temperature: float = 0.7  # scales the model's logits before p and entropy
+
+    def __post_init__(self) -> None:
+        _within("epsilon", self.epsilon, 0.0, 1.0)
+        _within("delta", self.delta, 0.0, 1.0)
+        _within("temperature", self.temperature, 0.01, 5.0)
+
+
+Acceptance = GreedyAcceptance | TypicalAcceptance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodingConfig:
+    """How one reply is decoded."""
+
+    acceptance: Acceptance = field(default_factory=GreedyAcceptance)
+    drafting: bool = True  # False: plain decoding, one token a step
+    nodes: int = 16  # draft nodes a step at most, the root not counted
+    max_new_tokens: int = 512
+    seed: int = 0
+    explain: bool = False  # compute the model's probability of every node, also where the rule needs none
+
+    def __post_init__(self) -> None:
+        _within("nodes", self.nodes, 1, 256)
+        _within("max_new_tokens", self.max_new_tokens, 1, 1_000_000)
+        _within("seed", self.seed, 0, 2**63 - 1)

@@ -1,0 +1,222 @@
+"""What happened, as plain data: one frozen record an event, made of ints, floats, strings and tuples.
+
+Every long operation of the library is a generator of these. The app draws them, the command line prints them, the
+metrics fold them, a log of them replays without a model. Knows nothing of tensors, tokenizers or Qt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from medusa_core.errors import ConfigError
+
+
+class NodeState(StrEnum):
+    """What became of a node of the candidate tree in its step."""
+
+    ROOT = "root"  # the model's own choice of the step before; always kept
+    ACCEPTED = "accepted"  # on the path that was kept
+    REJECTED = "rejected"  # its parent was reached, but it was not kept
+    UNREACHED = "unreached"  # its parent was not kept, so it was never judged
+
+
+class Source(StrEnum):
+    """Who proposed a node."""
+
+    MODEL = "model"  # the root: chosen by the model itself
+    HEAD = "head"
+
+
+class StopReason(StrEnum):
+    """Why a reply ended."""
+
+    STOP = "stop"  # the model wrote a stop token
+    LENGTH = "length"  # max new tokens reached
+    CANCELLED = "cancelled"
+    CONTEXT_FULL = "context_full"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The numbers a tried node was judged by; probabilities are the model's at the node's parent.
+
+    A number is None where the rule did not need it and nobody asked for it (greedy without `explain`).
+    """
+
+    passed: bool  # the rule's own test; a node can pass and still lose to a longer path
+    probability: float | None  # p(token | parent), after temperature
+    threshold: float | None  # typical acceptance: min(epsilon, delta * exp(-entropy))
+    entropy: float | None  # of the model's distribution at the parent, in nats
+    choice: int | None  # the model's own most likely token id at the parent
+    choice_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a step's candidate tree. Nodes are in topological order; node 0 is the root, its own parent."""
+
+    token_id: int
+    parent: int
+    depth: int  # 0 for the root; depth d is d tokens ahead of it
+    rank: int  # 0-based rank among the guesses of its source; 0 for the root
+    source: Source
+    state: NodeState
+    draft_probability: float | None  # what its source thought of it; None for the root
+    model_probability: float | None  # what the model thought of it; None where nobody asked
+    verdict: Verdict | None  # None for the root and for nodes never reached
+    text: str = ""  # the token's text; bytes of an incomplete character as <E2 9F>
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Part of a long operation is done. `total` is 0 where the end is not known."""
+
+    stage: str  # what is being done, as a phrase for people: "Converting the model"
+    done: float
+    total: float
+    unit: str = ""  # "tokens", "bytes", ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """The prompt has been read; decoding starts."""
+
+    prompt_tokens: int
+    reused_tokens: int  # prompt tokens whose cache rows were kept from the turn before
+    context_size: int  # tokens the model can hold
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One decoding step: one verification pass over one candidate tree."""
+
+    index: int  # 0-based, within the reply
+    nodes: tuple[Node, ...]
+    path: tuple[int, ...]  # node indices of the kept path, root first
+    token_ids: tuple[int, ...]  # what the step added to the reply (the path, cut at a stop token or a limit)
+    context_tokens: int  # tokens in the context after this step
+    seconds: float  # whole step, wall time
+    draft_seconds: float
+    verify_seconds: float
+    accept_seconds: float
+    text: str = ""  # text released by this step (whole characters only)
+    spans: tuple[tuple[int, int], ...] = ()  # per token of token_ids: its characters [start, end) in the whole reply
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The reply has ended. The last event of every reply."""
+
+    reason: StopReason
+    token_ids: tuple[int, ...]
+    text: str  # the whole reply
+    tail: str  # text released only now (bytes of a character that never became whole); usually ""
+    tokens: int
+    steps: int
+    tokens_per_step: float
+    tokens_per_second: float  # decoding only, prefill apart
+    acceptance_per_head: tuple[float, ...]  # share of steps in which at least k guesses were kept, k = 1, 2, ...
+    prompt_tokens: int
+    prefill_seconds: float
+    decode_seconds: float
+    message: str = ""  # one sentence for people where the end was not the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFit:
+    """How well one head predicts, in [0, 1]."""
+
+    top1: float
+    top5: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """One report from a training loop."""
+
+    step: int
+    total_steps: int
+    loss: float
+    learning_rate: float
+    seconds: float
+    heads: tuple[HeadFit, ...] = ()  # on held-out replies; empty between evaluations
+
+
+Event = Progress | Prefilled | Step | Finished | TrainingStep
+
+_KINDS: dict[str, type[Any]] = {
+    "progress": Progress,
+    "prefilled": Prefilled,
+    "step": Step,
+    "finished": Finished,
+    "training_step": TrainingStep,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """The event as JSON-ready data, its kind under the key `event`."""
+    return {"event": _NAMES[type(event)], **asdict(event)}
+
+
+def from_dict(data: dict[str, Any]) -> Event:
+    """The event that `to_dict` wrote. Raises ConfigError for an unknown kind or wrong fields."""
+    values = dict(data)
+    kind = _KINDS.get(str(values.pop("event", None)))
+    if kind is None:
+        raise ConfigError(f"not an event: {str(data)[:80]!r}; expected one of {', '.join(_KINDS)} under 'event'")
+    known = {field.name for field in fields(kind)}
+    if unknown := set(values) - known:
+        raise ConfigError(f"event {data['event']!r} has unknown fields {sorted(unknown)}")
+    try:
+        event: Event = kind(**{name: _revive(name, value) for name, value in values.items()})
+    except (TypeError, ValueError, KeyError) as error:
+        raise ConfigError(f"event {data['event']!r} is malformed: {error}") from error
+    return event
+
+
+def write_log(events: Iterable[Event]) -> Iterator[str]:
+    """One JSON line an event."""
+    for event in events:
+        yield json.dumps(to_dict(event), ensure_ascii=False)
+
+
+def read_log(lines: Iterable[str]) -> Iterator[Event]:
+    """The events of a log, blank lines skipped. Raises ConfigError with the line number where a line is damaged."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield from_dict(json.loads(line))
+        except (ValueError, AttributeError) as error:
+            raise ConfigError(f"line {number} of the event log is damaged: {error}") from error
+
+
+def _revive(name: str, value: Any) -> Any:
+    """JSON lists back to tuples, and nested records back to their classes."""
+    if name == "nodes":
+        return tuple(_node(node) for node in value)
+    if name == "heads":
+        return tuple(HeadFit(**head) for head in value)
+    if name == "reason":
+        return StopReason(value)
+    if isinstance(value, list):
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return value
+
+
+def _node(data: dict[str, Any]) -> Node:
+    verdict = data["verdict"]
+    return Node(
+        **{
+            **data,
+            "source": Source(data["source"]),
+            "state": NodeState(data["state"]),
+            "verdict": None if verdict is None else Verdict(**verdict),
+        }
+    )
