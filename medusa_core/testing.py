@@ -1,0 +1,182 @@
+"""Public test doubles: a chat that replays recorded events, and events made up without a model.
+
+Importing this module does not import torch. Knows nothing of the app.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from medusa_core.config import DecodingConfig
+from medusa_core.events import (
+    Event,
+    Finished,
+    Node,
+    NodeState,
+    Prefilled,
+    Source,
+    Step,
+    StopReason,
+    Verdict,
+)
+from medusa_core.metrics import ReplyMetrics
+from medusa_core.model_info import ChatMessage, ModelInfo
+
+_WORDS = " the cat sat on a mat and looked at two birds in that old tree while it rained all day long .".split(" ")[1:]
+
+
+def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: int = 0) -> list[Event]:
+    """The events of a made-up reply with trees of up to `nodes` draft nodes: Prefilled, Steps, Finished."""
+    rng = random.Random(seed)
+    events: list[Event] = [Prefilled(prompt_tokens=24, reused_tokens=0, context_size=8192, seconds=0.2)]
+    metrics, text, token_ids = ReplyMetrics(), "", []
+    for index in range(steps):
+        step = _scripted_step(index, text, nodes, heads, rng)
+        text += step.text
+        token_ids += step.token_ids
+        metrics.add(step)
+        events.append(step)
+    events.append(
+        Finished(
+            reason=StopReason.STOP,
+            token_ids=tuple(token_ids),
+            text=text,
+            tail="",
+            tokens=metrics.tokens,
+            steps=metrics.steps,
+            tokens_per_step=metrics.tokens_per_step,
+            tokens_per_second=metrics.tokens_per_second,
+            acceptance_per_head=metrics.acceptance_per_head,
+            prompt_tokens=24,
+            prefill_seconds=0.2,
+            decode_seconds=metrics.seconds,
+        )
+    )
+    return events
+
+
+def _scripted_step(index: int, before: str, count: int, heads: int, rng: random.Random) -> Step:
+    parents, depths = [0], [0]
+    while len(parents) <= count:
+        parent = rng.choice([i for i, depth in enumerate(depths) if depth < heads])
+        parents.append(parent)
+        depths.append(depths[parent] + 1)
+    path = [0]
+    while rng.random() < 0.6:
+        children = [i for i, parent in enumerate(parents) if i and parent == path[-1]]
+        if not children:
+            break
+        path.append(children[0])
+    ranks: dict[int, int] = {}
+    nodes = []
+    for i, (parent, depth) in enumerate(zip(parents, depths, strict=True)):
+        rank = ranks.get(parent, 0) if i else 0
+        ranks[parent] = rank + 1
+        nodes.append(_scripted_node(i, parent, depth, rank, path, rng))
+    spans, text = [], ""
+    for i in path:
+        start = len(before) + len(text)
+        text += nodes[i].text
+        spans.append((start, len(before) + len(text)))
+    return Step(
+        index=index,
+        nodes=tuple(nodes),
+        path=tuple(path),
+        token_ids=tuple(nodes[i].token_id for i in path),
+        context_tokens=24 + index,
+        seconds=0.03,
+        draft_seconds=0.002,
+        verify_seconds=0.027,
+        accept_seconds=0.001,
+        text=text,
+        spans=tuple(spans),
+    )
+
+
+def _scripted_node(i: int, parent: int, depth: int, rank: int, path: list[int], rng: random.Random) -> Node:
+    word = rng.randrange(len(_WORDS))
+    text = _WORDS[word] if _WORDS[word] == "." else " " + _WORDS[word]
+    probability = rng.random() / (rank + 1)
+    tried = i > 0 and parent in path
+    if i == 0:
+        state = NodeState.ROOT
+    elif i in path:
+        state = NodeState.ACCEPTED
+    else:
+        state = NodeState.REJECTED if tried else NodeState.UNREACHED
+    verdict = None
+    if tried:
+        passed = state is NodeState.ACCEPTED
+        verdict = Verdict(
+            passed=passed, probability=probability, threshold=0.09, entropy=1.2, choice=7, choice_text=" old"
+        )
+    return Node(
+        token_id=word,
+        parent=parent,
+        depth=depth,
+        rank=rank,
+        source=Source.HEAD if i else Source.MODEL,
+        state=state,
+        draft_probability=rng.random() / (rank + 1) if i else None,
+        model_probability=probability if i else None,
+        verdict=verdict,
+        text=text,
+    )
+
+
+@dataclass
+class ReplayChat:
+    """Stands in for `medusa_core.chat.Chat`: answers every message with the same recorded events.
+
+    `seconds_per_step` paces it; `calls` keeps what it was asked, for assertions; `error` is raised after
+    `error_after` events where given.
+    """
+
+    events: Sequence[Event] = field(default_factory=scripted_reply)
+    seconds_per_step: float = 0.0
+    error: Exception | None = None
+    error_after: int = 0
+    calls: list[tuple[list[ChatMessage], DecodingConfig]] = field(default_factory=list)
+    info: ModelInfo = field(
+        default_factory=lambda: ModelInfo(
+            name="Replay", dtype="fp32", device="cpu", parameters=0, context_size=8192, num_heads=4, heads_name="replay"
+        )
+    )
+
+    def reply(
+        self, messages: Iterable[ChatMessage], config: DecodingConfig, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Event]:
+        """The recorded events; ends early with reason `cancelled` once `stop()` is true, as the real chat does."""
+        self.calls.append((list(messages), config))
+        metrics, text, ids = ReplyMetrics(), "", []
+        for number, event in enumerate(self.events):
+            if self.error is not None and number >= self.error_after:
+                raise self.error
+            if isinstance(event, Step):
+                if stop():
+                    yield self._cancelled(metrics, text, ids)
+                    return
+                time.sleep(self.seconds_per_step)
+                metrics.add(event)
+                text += event.text
+                ids += event.token_ids
+            yield event
+
+    def _cancelled(self, metrics: ReplyMetrics, text: str, ids: list[int]) -> Finished:
+        return Finished(
+            reason=StopReason.CANCELLED,
+            token_ids=tuple(ids),
+            text=text,
+            tail="",
+            tokens=metrics.tokens,
+            steps=metrics.steps,
+            tokens_per_step=metrics.tokens_per_step,
+            tokens_per_second=metrics.tokens_per_second,
+            acceptance_per_head=metrics.acceptance_per_head,
+            prompt_tokens=24,
+            prefill_seconds=0.2,
+            decode_seconds=metrics.seconds,
+        )
