@@ -36,26 +36,36 @@ ROLEPLAY = (
 )
 REASONING = (
     "[Name] is taller than [name2], and [name2] is taller than [name3]. Who is the shortest? Explain your reasoning.",
-    "[Name], [name2] and [name3] finished a race. [Name] was not first, and [name3] came right after [name2]. "
-    "In which order could they have finished?",
+    (
+        "[Name], [name2] and [name3] finished a race. [Name] was not first, and [name3] came right after [name2]. "
+        "In which order could they have finished?"
+    ),
     "If today is [weekday], which day of the week will it be in [n:9-100] days? Show how you got there.",
-    "A shop sells [goods] only on [weekday] and [goods2] only on [weekday2]. [Name] bought both. "
-    "What can you say about when [name] went shopping?",
+    (
+        "A shop sells [goods] only on [weekday] and [goods2] only on [weekday2]. [Name] bought both. "
+        "What can you say about when [name] went shopping?"
+    ),
     "All members of the club like [topic]. [Name] does not like [topic]. Can [name] be a member? Why or why not?",
     "What are the strongest arguments for and against [society]?",
     "[Name] says that people who enjoy [topic] are always happier. What is wrong with that argument?",
-    "Compare [topic] with [topic2]. What do they have in common, and where does the comparison break down?",
-    "You have [n:3-9] boxes and only one of them holds [object]. Each box but one has a label that is wrong. "
-    "What would you ask first, and why?",
+    "Compare [stem] with [stem2]. What do they have in common, and where does the comparison break down?",
+    (
+        "You have [n:3-9] boxes and only one of them holds [object]. Each box but one has a label that is wrong. "
+        "What would you ask first, and why?"
+    ),
     "What would happen if everybody suddenly stopped caring about [topic]? Think step by step.",
     "Which is the odd one out: [goods], [goods2], [goods3] or [animal]? Give a reason.",
     "A friend has to choose between spending the weekend on [everyday] and on [everyday2]. How should they decide?",
-    "[Name] left [city] at [h:6-11] in the morning and arrived [n:2-9] hours and [m:5-55] minutes later. "
-    "Was it already afternoon? Explain.",
+    (
+        "[Name] left [city] at [h:6-11] in the morning and arrived [n:2-9] hours and [m:5-55] minutes later. "
+        "Was it already afternoon? Explain."
+    ),
 )
 MATHS = (
-    "[Name] buys [a:3-40] [goods] at [p:2-15] euros each and pays with a [note:700-1000]-euro voucher. "
-    "How much is left on the voucher?",
+    (
+        "[Name] buys [a:3-40] [goods] at [p:2-15] euros each and pays with a [note:700-1000]-euro voucher. "
+        "How much is left on the voucher?"
+    ),
     "A train covers [d:120-900] kilometres in [t:2-9] hours. What is its average speed?",
     "A [trade] makes [a:20-400] [goods] a day. How many does it make in [n:3-30] days?",
     "[Name] has [a:40-90] [goods] and gives [b:3-30] of them to [name2]. How many does [name] have left?",
@@ -65,16 +75,20 @@ MATHS = (
     "Solve for x: [a:2-12]x + [b:1-40] = [c:41-200].",
     "[Name] reads [a:8-45] pages a day. The book has [b:150-900] pages. How many days does it take to finish it?",
     "If [a:2-9] workers paint a fence in [t:3-20] hours, how long would [b:10-18] workers need at the same pace?",
-    "[Name] saves [a:15-200] euros a month and has already saved [b:50-900] euros. "
-    "How much will there be after [n:4-36] months?",
+    (
+        "[Name] saves [a:15-200] euros a month and has already saved [b:50-900] euros. "
+        "How much will there be after [n:4-36] months?"
+    ),
     "A bag holds [a:2-15] red and [b:2-15] blue marbles. What is the probability of drawing a red one?",
     "Calculate [a:11-99] times [b:11-99] and explain a trick to do it in your head.",
     "The sum of two numbers is [a:40-120] and their difference is [d:2-30]. What are the numbers?",
     "A recipe for [n:2-6] people needs [g:150-800] grams of flour. How much is needed for [m:7-20] people?",
     "The average of three numbers is [a:30-80]. Two of them are [b:10-40] and [c:10-40]. What is the third?",
     "How many ways are there to choose [k:2-4] of [n:5-12] books?",
-    "Put [capital:500-9000] euros into an account at [r:1-7] percent a year. "
-    "How much is it after [n:2-12] years with compound interest?",
+    (
+        "Put [capital:500-9000] euros into an account at [r:1-7] percent a year. "
+        "How much is it after [n:2-12] years with compound interest?"
+    ),
 )
 CODING = (
     "Write a function in [language] that [program].",
@@ -88,10 +102,12 @@ CODING = (
     "What are common mistakes with [software] in [language]?",
     "Write an SQL query that lists the [n:3-20] customers who bought the most [goods].",
     "Explain [software] to [audience].",
-    "Write an HTML page for [project] with a heading, a list and a button.",
+    "Write an HTML page for [project] with a heading, a table and a footer.",
     "Which data structure would you use for [project], and why?",
-    "My [language] program for [project] is slow when there are more than [n:2-90] thousand entries. "
-    "Where should I look first?",
+    (
+        "My [language] program for [project] is slow when there are more than [n:2-90] thousand entries. "
+        "Where should I look first?"
+    ),
 )
 EXTRACTION = (
     "List all names, places and times in this text:\n\n[passage]",
@@ -109,7 +125,7 @@ STEM = (
     "Describe [science] step by step.",
     "What is a simple experiment or exercise that shows something about [science]?",
     "What do people often get wrong about [stem]?",
-    "Tell me about [nature] and why scientists study them or it.",
+    "Tell me about [nature]. Why do scientists find the subject interesting?",
     "Give me an analogy for [stem].",
     "How is [mathematics] used in everyday life? Answer for [audience].",
     "What are the advantages and disadvantages of [technology]?",
@@ -132,7 +148,7 @@ HUMANITIES = (
     "Recommend a way to begin with [arts] and say what to look or listen for.",
 )
 REWRITING = (
-    "Summarise this text in [n:1-3] sentence(s):\n\n[passage]",
+    "Summarise this text in at most [n:2-3] sentences:\n\n[passage]",
     "Translate into [target]:\n\n[passage]",
     "Rewrite the following text in a more [tone] tone:\n\n[passage]",
     "[passage]\n\nMake this shorter without losing any fact.",
@@ -140,7 +156,7 @@ REWRITING = (
     "Rewrite this for [audience]:\n\n[passage]",
     "Turn this text into bullet points.\n\n[passage]",
     "Correct and improve this text if needed:\n\n[passage]",
-    "Translate this short message into [target] and explain one word of it: \"See you on [weekday] in [city], [name]!\"",
+    "Translate into [target] and explain one word of it: \"See you on [weekday] in [city], [name]!\"",
     "Turn this text into a short message to [name4]:\n\n[passage]",
 )
 ANSWERS = (
@@ -153,14 +169,14 @@ ANSWERS = (
     "Name [n:3-7] myths about [topic] and correct them.",
     "Why do people care about [topic]?",
     "What is [city] known for, and when is a good time to go?",
-    "what is the difference between [topic] and [topic2]",
+    "what is the difference between [software] and [software2]",
     "tell me about [topic]",
 )
 PLANS = (
     "Make a list of [n:4-12] tips about [everyday].",
     "Plan [days:2-7] days in [city] for someone who likes [topic].",
     "Make a weekly plan for learning about [topic], with [n:15-90] minutes a day.",
-    "Give me a checklist for [everyday].",
+    "I keep forgetting things. Write a checklist to do with [everyday].",
     "Outline a talk of [n:5-40] minutes about [topic] for [audience].",
     "I want to organise [event] at [venue] for [n:10-120] people. What do I have to do, in which order?",
     "Suggest [n:3-10] ideas for a present for [role] who is fond of [topic].",
@@ -192,14 +208,22 @@ KINDS = {
     "plans": PLANS, "chat": CHAT,
 }
 
-# Only open questions take a wish for the form of the answer; after a passage or a sum it would read oddly.
-OPEN_KINDS = frozenset({"writing", "stem", "humanities", "answers", "plans"})
-WISHES = (
+FORM_WISHES = (
     "Keep it short.", "Use no more than [w:50-250] words.", "Please use simple words.", "Give an example.",
     "Use bullet points.", "End with a question.", "Begin with a one-sentence summary.", "Go into detail.",
     "Write two or three paragraphs.", "Avoid jargon.", "Make it [tone].", "It is for [audience].", "Thank you!",
     "Use headings.", "I already know the basics.", "Be honest if something is uncertain.",
 )
+CODE_WISHES = (
+    "Keep it short.", "Explain each step.", "Use the standard library only.", "Handle empty input.",
+    "Say what it costs in time and memory.", "Use clear names.", "Show an example of its use.", "Code only, please.",
+    "I am a beginner.", "It must cope with [n:2-90] million entries.", "Say what could go wrong.", "Thanks!",
+)
+# A wish for the form of the answer; after a passage or a sum it would read oddly, so those kinds have none.
+WISHES = {
+    "writing": FORM_WISHES, "stem": FORM_WISHES, "humanities": FORM_WISHES, "answers": FORM_WISHES,
+    "plans": FORM_WISHES, "coding": CODE_WISHES,
+}
 
 # A scene is a passage: one sentence is drawn for each place; an empty one leaves its place out.
 SCENES = (
@@ -208,8 +232,9 @@ SCENES = (
          "On [weekday], [month] [day:2-28], [event] will take place at [venue] in [city]."),
         ("Doors open at [h:8-11] a.m. and there is room for [n:25-180] visitors.",
          "It starts at [h:3-8] p.m. and lasts about [n:60-150] minutes."),
-        ("Tickets cost [p:4-25] euros; children pay half.", "Admission is free, but please sign up before [month].", ""),
-        ("[Name], who organises it for the [k:3-12]th time, asks for volunteers.",
+        ("Tickets cost [p:4-25] euros; children pay half.", "Admission is free, but please sign up before [month].",
+         ""),
+        ("[Name], who organises it for the [k:4-12]th time, asks for volunteers.",
          "Questions go to [name] at the front desk.", ""),
     ),
     (
@@ -217,11 +242,11 @@ SCENES = (
          "After [n:2-11] weeks with this [product] I can say that it does what it promises."),
         ("It is lighter than I expected, and it arrived within [d:2-9] days.",
          "The quality is good for the price of [p:19-180] euros."),
-        ("Unfortunately the instructions are hard to read.", "One small part broke, but the shop replaced it at once.", ""),
+        ("Unfortunately the instructions are hard to read.", "One part broke, but the shop replaced it at once.", ""),
         ("My sister [name] wants one too.", "I would buy it again.", "For [p2:20-90] euros less it would be perfect."),
     ),
     (
-        ("The [trade] of [name] [name2]'s family in [city] was founded in [year:1890-2015].",
+        ("The [trade] that [name] and [name2] run in [city] was founded in [year:1890-2015].",
          "A [trade] in [city] announced on [weekday] that it will hire [n:4-60] people."),
         ("It began with [k:2-9] employees and a single room.", "Last year it sold [s:2-90] thousand [goods]."),
         ("Sales grew by [r:3-35] percent, mostly because of orders from abroad.",
@@ -237,8 +262,9 @@ SCENES = (
         ("Best wishes, [name3]", "See you soon, [name3]"),
     ),
     (
-        ("We reached [city] late on [weekday], tired and hungry.", "Our trip to [city] began with rain and a late bus."),
-        ("[Name] had forgotten [object] at home, so we spent an hour looking for a shop.",
+        ("We reached [city] late on [weekday], tired and hungry.",
+         "Our trip to [city] began with rain and a late bus."),
+        ("[Name] had forgotten the [product] at home, so we spent an hour looking for a shop.",
          "The small hotel cost [p:35-140] euros a night and smelled of coffee."),
         ("The next morning we walked [k:6-24] kilometres along the river and saw [animal].",
          "In the evening we found a place with live music and stayed until midnight.", ""),
@@ -269,7 +295,8 @@ FOLLOWUPS = (
     "Thanks! What else should I know?", "Replace the example with a different one.", "I don't understand. Try again.",
     "Use an analogy from everyday life.", "Number the steps, please.", "Is there an easier way?",
     "Can you turn that into a short poem?", "List the key terms and define each in a few words.",
-    "What is a common mistake here?", "Write a short e-mail to a friend about this.", "Start again with a different idea.",
+    "What is a common mistake here?", "Write a short e-mail to a friend about this.",
+    "Start again with a different idea.",
     "How could I remember this?", "Which of these would you choose, and why?", "Make the ending happier.",
     "Continue from where you stopped.", "Okay, and how does that compare with what people did in the past?",
 )

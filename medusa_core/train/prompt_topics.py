@@ -19,9 +19,9 @@ MATHEMATICS = (
     "exponential growth", "complex numbers", "proof by induction", "correlation and causation",
 )
 TECHNOLOGY = (
-    "electric cars", "solar panels", "how GPS finds a position", "3D printing", "lithium batteries", "touch screens",
+    "electric cars", "solar panels", "satellite navigation", "3D printing", "lithium batteries", "touch screens",
     "wind turbines", "fibre-optic cables", "noise-cancelling headphones", "heat pumps", "machine learning",
-    "self-driving vehicles", "e-readers", "drones", "how a microwave oven heats food", "satellite internet",
+    "self-driving vehicles", "e-readers", "drones", "microwave ovens", "satellite internet",
     "smart watches", "image compression", "digital cameras",
 )
 SOFTWARE = (
@@ -76,12 +76,14 @@ FAMILY = (
     "long-distance friendship",
 )
 FINANCE = (
-    "a monthly budget", "saving for emergencies", "index funds", "credit cards", "inflation", "renting or buying a home",
+    "a monthly budget", "saving for emergencies", "index funds", "credit cards", "inflation",
+    "renting or buying a home",
     "student loans", "retirement savings", "taxes for the self-employed", "insurance", "mortgages", "splitting bills",
     "comparing electricity prices", "online fraud", "negotiating a price",
 )
 NATURE = (
-    "honey bees", "coral reefs", "rainforests", "bird migration", "mushrooms", "wolves", "deserts", "tides", "volcanoes",
+    "honey bees", "coral reefs", "rainforests", "bird migration", "mushrooms", "wolves", "deserts", "tides",
+    "volcanoes",
     "hedgehogs", "octopuses", "old trees", "thunderstorms", "glaciers", "butterflies", "the deep sea", "bats",
     "wildflowers", "rivers", "earthworms", "northern lights", "elephants",
 )
@@ -113,7 +115,7 @@ AUDIENCES = (
     "my study group", "readers of a local newspaper", "a friend over coffee",
 )
 TONES = (
-    "friendly", "formal", "funny", "calm", "enthusiastic", "matter-of-fact", "poetic", "dry", "encouraging",
+    "friendly", "formal", "funny", "calm", "lively", "matter-of-fact", "poetic", "dry", "hopeful",
     "slightly ironic", "warm", "serious",
 )
 ROLES = (
@@ -171,7 +173,7 @@ EVENTS = (
     "a cooking class", "a film night", "a photography exhibition", "a language exchange",
 )
 PRODUCTS = (
-    "backpack", "electric kettle", "desk lamp", "bicycle pump", "pair of headphones", "rain jacket", "office chair",
+    "backpack", "kettle", "desk lamp", "bicycle pump", "pair of headphones", "rain jacket", "swivel chair",
     "coffee grinder", "tent", "vacuum cleaner", "keyboard", "water bottle",
 )
 TRADES = (
@@ -188,7 +190,7 @@ PROGRAMS = (
     "computes the moving average of a series", "converts a number of seconds into hours, minutes and seconds",
     "does a binary search in a sorted array", "finds the longest common prefix of several strings",
     "flattens a nested list", "validates an e-mail address in a simple way", "simulates rolling two dice",
-    "finds the shortest path in a grid", "implements a queue with two stacks", "encodes a text with run-length encoding",
+    "finds the shortest path in a grid", "implements a queue with two stacks", "encodes text with run-length encoding",
     "transposes a table", "sums the digits of a number", "lists all files of a folder by size",
     "retries a failing call with growing pauses", "keeps the ten largest values of a stream",
     "computes the greatest common divisor of two integers",
@@ -210,5 +212,5 @@ SNIPPETS = (
     "def is_leap(year):\n    return year % 4 == 0",
     "SELECT name, COUNT(*) FROM orders\nJOIN customers ON orders.customer = customers.id\nGROUP BY name;",
     "x = input('Number: ')\nif x > 10:\n    print('big')",
-    "def find(items, wanted):\n    for i in range(len(items)):\n        if items[i] == wanted:\n            return i\n    return -1",
+    "def find(items, wanted):\n    for i, item in enumerate(items):\n        if item == wanted:\n            print(i)",
 )

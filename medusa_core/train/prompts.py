@@ -19,7 +19,7 @@ MAX_PROMPTS = 100_000
 """Most distinct prompts one call gives; beyond it the same wording would return too often to teach anything."""
 
 WISH_SHARE = 0.4
-SLOT = re.compile(r"\[([A-Za-z]+)(\d?)(?::(\d+)-(\d+))?\]")
+SLOT = re.compile(r"\[([A-Za-z]+)\d?(?::(\d+)-(\d+))?\]")
 
 
 class Prompt(NamedTuple):
@@ -94,8 +94,8 @@ def _draw(kind: str, rng: random.Random) -> Prompt:
     template = rng.choice(tasks.KINDS[kind])
     if "[passage]" in template:
         template = template.replace("[passage]", _passage(rng))
-    if kind in tasks.OPEN_KINDS and rng.random() < WISH_SHARE:
-        template = f"{template} {rng.choice(tasks.WISHES)}"
+    if kind in tasks.WISHES and rng.random() < WISH_SHARE:
+        template = f"{template} {rng.choice(tasks.WISHES[kind])}"
     return Prompt(kind, _fill(template, rng))
 
 
@@ -109,7 +109,7 @@ def _fill(template: str, rng: random.Random) -> str:
     chosen: dict[str, str] = {}
 
     def value(slot: re.Match[str]) -> str:
-        word, number, low, high = slot.groups()
+        word, low, high = slot.groups()
         key = slot.group().lower()
         if key not in chosen:
             if low is not None:
