@@ -1,0 +1,1 @@
+"""The desktop app: a chat window over `medusa_core`, with a panel that shows how each reply is decoded."""

@@ -1,0 +1,95 @@
+"""What the candidate tree says in words: tokens made visible, tooltips, summaries, the text for screen readers.
+
+Knows nothing of Qt or of where the words are shown.
+"""
+
+from __future__ import annotations
+
+import html
+
+from medusa_core.events import Node, NodeState, Step
+
+_MARKS = {" ": "␠", "\n": "⏎", "\t": "⇥"}
+_STATES = {
+    NodeState.ROOT: "The model's own choice, always kept",
+    NodeState.ACCEPTED: "Kept",
+    NodeState.REJECTED: "Not kept",
+    NodeState.UNREACHED: "Never judged: the guess before it was not kept",
+}
+_ORDINALS = ("most likely", "second", "third")
+
+
+def visible(token: str) -> str:
+    """The token with its white space and unprintable characters shown; an empty one as ∅."""
+    return "".join(_MARKS.get(ch) or (ch if ch.isprintable() else f"<{ord(ch):02X}>") for ch in token) or "∅"
+
+
+def column_head(depth: int) -> str:
+    """How far ahead a column guesses."""
+    return "next" if depth == 0 else f"+{depth}"
+
+
+def percent(share: float) -> str:
+    """A share in [0, 1] for people."""
+    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+def summary(step: Step) -> str:
+    """One line under the tree. Steps count from 1 for people."""
+    count = len(step.token_ids)
+    return f"Step {step.index + 1} · {count} {'token' if count == 1 else 'tokens'} · {milliseconds(step.seconds)}"
+
+
+def milliseconds(seconds: float) -> str:
+    """A duration in the unit that reads best."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def description(step: Step) -> str:
+    """The tree as a sentence: "Step 12: 3 of 4 guesses kept: ' the', ' cat', ' sat'"."""
+    deepest = max(node.depth for node in step.nodes)
+    kept = [f"'{step.nodes[index].text}'" for index in step.path[1:]]
+    if not deepest:
+        return f"Step {step.index + 1}: no guesses; the model wrote '{step.nodes[0].text}'"
+    sentence = f"Step {step.index + 1}: {len(kept)} of {deepest} guesses kept"
+    return sentence + (f": {', '.join(kept)}" if kept else "")
+
+
+def tooltip(node: Node) -> str:
+    """All that is known of a node, as rich text: its numbers, and why it was kept or not."""
+    lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}", _state_line(node)]
+    if node.depth:
+        lines.append(html.escape(_place(node)))
+    if node.draft_probability is not None:
+        lines.append(f"Head's probability: {percent(node.draft_probability)}")
+    lines += [html.escape(line) for line in _judgement(node)]
+    return "<qt><p style='white-space:pre'>" + "<br>".join(lines) + "</p></qt>"
+
+
+def _place(node: Node) -> str:
+    order = _ORDINALS[node.rank] if node.rank < len(_ORDINALS) else f"{node.rank + 1}th"
+    return f"Head {node.depth}, {order} guess, {node.depth} {'token' if node.depth == 1 else 'tokens'} ahead"
+
+
+def _state_line(node: Node) -> str:
+    words = _STATES[node.state]
+    if node.state is NodeState.REJECTED and node.verdict is not None and node.verdict.passed:
+        words += ": it passed, but another path was longer or likelier"
+    return words
+
+
+def _judgement(node: Node) -> list[str]:
+    verdict = node.verdict
+    probability = verdict.probability if verdict is not None else None
+    if probability is None:
+        probability = node.model_probability
+    lines = [] if probability is None else [f"Model's probability: {percent(probability)}"]
+    if verdict is None:
+        return lines
+    if verdict.threshold is not None:
+        lines.append(f"Needed: more than {percent(verdict.threshold)}")
+    if verdict.entropy is not None:
+        lines.append(f"Model's entropy here: {verdict.entropy:.2f} nats")
+    if verdict.choice_text and verdict.choice != node.token_id:
+        lines.append(f"The model itself wanted {visible(verdict.choice_text)}")
+    return lines
