@@ -75,3 +75,27 @@ class DecodingConfig:
         _within("nodes", self.nodes, 1, 256)
         _within("max_new_tokens", self.max_new_tokens, 1, 1_000_000)
         _within("seed", self.seed, 0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillConfig:
+    """How a model writes its own training data."""
+
+    tokens: int = 400_000  # reply tokens to write, all in all
+    self_written: float = 0.25  # share of prompts the model writes itself, given only the opening of a user turn
+    temperatures: tuple[float, ...] = (0.0, 0.7)  # replies take them in turn
+    max_prompt_tokens: int = 384
+    max_reply_tokens: int = 320
+    places: int = 64  # replies written at once
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        _within("tokens", self.tokens, 1, 1e12)
+        _within("self_written", self.self_written, 0.0, 1.0)
+        _within("max_prompt_tokens", self.max_prompt_tokens, 8, 100_000)
+        _within("max_reply_tokens", self.max_reply_tokens, 8, 100_000)
+        _within("places", self.places, 1, 4096)
+        if not self.temperatures:
+            raise ConfigError("temperatures is empty; give at least one, for example 0 for greedy replies")
+        for temperature in self.temperatures:
+            _within("temperature", temperature, 0.0, 5.0)

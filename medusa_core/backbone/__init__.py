@@ -1,0 +1,1 @@
+"""One causal language model, loaded and ready to score rows of a candidate tree."""

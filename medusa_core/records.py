@@ -1,0 +1,42 @@
+"""The nouns of one decoding step, frozen. The only records that hold tensors; they never leave the engine.
+
+Shapes: N nodes with the root, V vocabulary, H hidden. Knows nothing of how a record is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from medusa_core.events import Source, Verdict
+from medusa_core.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateTree:
+    """What is guessed to come: the root (the model's own choice) and the drafted nodes."""
+
+    tree: Tree
+    token_ids: tuple[int, ...]  # N
+    ranks: tuple[int, ...]  # N; among the guesses of the node's source, 0 for the root
+    draft_probabilities: tuple[float | None, ...]  # N; None for the root
+    sources: tuple[Source, ...]  # N
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the model said of every node, from one pass."""
+
+    logits: torch.Tensor  # (N, V): of the token after each node
+    hidden: torch.Tensor  # (N, H)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The rule's decision."""
+
+    path: tuple[int, ...]  # node indices, root first
+    next_token: int  # the root of the next step: the model's greedy choice at the path's end
+    verdicts: Mapping[int, Verdict]  # every node whose parent is on the path

@@ -1,0 +1,108 @@
+"""Self-written replies on disk: small safetensors files, each written whole or not at all.
+
+A shard holds R replies. Of each: its tokens, and beside every token the hidden state (H,) it was chosen from, which is
+what heads are trained on. Knows nothing of how replies are written or used.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from medusa_core.errors import DiskFull, TrainingError
+
+_PATTERN = "replies-*.safetensors"
+
+
+@dataclass(slots=True)
+class Reply:
+    """One self-written reply of n tokens, the stop token included where the model wrote one."""
+
+    job: int  # number of the prompt in the plan: what has been answered is not asked again
+    temperature: float
+    prompt_ids: list[int]
+    token_ids: list[int]
+    hidden: torch.Tensor  # (n, H): row j is the state that token j was chosen from
+
+
+def write_shard(folder: Path, replies: Sequence[Reply]) -> Path:
+    """Write a shard under the next free number. Raises DiskFull with nothing half-written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1 + max((int(path.stem.split("-")[1]) for path in folder.glob(_PATTERN)), default=-1)
+    target = folder / f"replies-{number:06d}.safetensors"
+    tensors = {
+        "tokens": torch.tensor([token for reply in replies for token in reply.token_ids], dtype=torch.int32),
+        "prompts": torch.tensor([token for reply in replies for token in reply.prompt_ids], dtype=torch.int32),
+        "hidden": torch.cat([reply.hidden for reply in replies]).contiguous(),
+    }
+    index = [
+        {
+            "job": reply.job,
+            "temperature": reply.temperature,
+            "prompt": len(reply.prompt_ids),
+            "tokens": len(reply.token_ids),
+        }
+        for reply in replies
+    ]
+    part = target.with_suffix(".part")
+    try:
+        save_file(tensors, part, metadata={"replies": json.dumps(index)})
+        os.replace(part, target)
+    except (OSError, SafetensorError) as error:
+        part.unlink(missing_ok=True)
+        if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error):
+            raise DiskFull(f"The disk that holds {folder} is full; free some space and start again.") from error
+        raise
+    return target
+
+
+def read_shards(folder: Path) -> Iterator[Reply]:
+    """Every reply in the order written. Raises TrainingError naming the file where one is damaged."""
+    for path in sorted(folder.glob(_PATTERN)):
+        yield from _read(path)
+
+
+def answered_jobs(folder: Path) -> tuple[set[int], int]:
+    """The prompts that have replies, and the number of reply tokens, from the shards' headers alone."""
+    jobs: set[int] = set()
+    tokens = 0
+    for path in sorted(folder.glob(_PATTERN)):
+        for entry in _index(path):
+            jobs.add(entry["job"])
+            tokens += entry["tokens"]
+    return jobs, tokens
+
+
+def _index(path: Path) -> list[dict[str, int]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            index: list[dict[str, int]] = json.loads(file.metadata()["replies"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise TrainingError(f"{path} is damaged ({error}); delete it and start again, the rest is kept.") from error
+    return index
+
+
+def _read(path: Path) -> Iterator[Reply]:
+    index = _index(path)
+    with safe_open(path, framework="pt") as file:
+        tokens, prompts = file.get_tensor("tokens").tolist(), file.get_tensor("prompts").tolist()
+        hidden = file.get_tensor("hidden")
+    token_at = prompt_at = 0
+    for entry in index:
+        token_end, prompt_end = token_at + entry["tokens"], prompt_at + entry["prompt"]
+        yield Reply(
+            job=entry["job"],
+            temperature=entry["temperature"],
+            prompt_ids=prompts[prompt_at:prompt_end],
+            token_ids=tokens[token_at:token_end],
+            hidden=hidden[token_at:token_end],
+        )
+        token_at, prompt_at = token_end, prompt_end
