@@ -1,0 +1,215 @@
+"""Build everything and connect it: the only place that sees all rooms.
+
+Importing this module imports no numeric library; the first of them is loaded by the worker, after the window is on the
+screen. Knows nothing of decoding.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from app import theme as looks
+from app.controller import ChatModel, Controller, Opener, Views
+from app.settings import BY_KEY, Choice, JsonFile, load_settings
+from app.smoke_test import SmokeTest
+from app.views.about import AboutDialog
+from app.views.chat import Chat, column_width
+from app.views.composer import Composer
+from app.views.notices import Notice, NoticeArea, Topic
+from app.views.panel import DecodingPanel
+from app.views.settings_dialog import SettingsDialog
+from app.views.window import MainWindow
+from app.worker import Worker
+from medusa_core.config import ModelConfig
+from medusa_core.errors import ConfigError
+from medusa_core.events import Progress
+
+NAME = "medusa-chat"
+VERSION = "0.1.0"
+SUGGESTIONS = (
+    "Explain how a rainbow forms.",
+    "Write a short story about a lighthouse keeper.",
+    "Give me five ideas for a rainy weekend.",
+)
+_PATIENCE_SECONDS = 8.0  # for a step, or for the import of the numeric libraries, to end
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line can say."""
+
+    profile: Path | None = None  # keeps all data, models included
+    smoke_test: bool = False
+    screenshot: Path | None = None
+
+
+class Application(QObject):
+    """The window and all behind it, connected."""
+
+    def __init__(self, profile: Path, cache: Path, opener: Opener) -> None:
+        super().__init__()
+        self._themes = looks.load_themes()
+        self._window_file = JsonFile(profile / "window.json")
+        self._settings_file = JsonFile(profile / "settings.json")
+        settings, problem = load_settings(self._settings_file)
+        self.theme = self._themes[_theme_name(settings["theme"])]
+        looks.apply(_running(), self.theme)
+        self.views = _build_views(self.theme)
+        self.window = self.views.window
+        self.worker = Worker(self)
+        self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file)
+        self._closed_cleanly = True
+        self._connect()
+        self.controller.use_settings(settings, problem)
+        self.controller.settings_changed.connect(self.dress)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self.dress)
+        self._restore_window()
+
+    def _connect(self) -> None:
+        views, controller = self.views, self.controller
+        views.window.painted.connect(controller.load)
+        views.window.closing.connect(self.close)
+        views.window.new_chat_requested.connect(controller.new_chat)
+        views.window.settings_requested.connect(controller.open_settings)
+        views.window.about_requested.connect(self.show_about)
+        views.window.stop_requested.connect(controller.stop)
+        views.window.tint_toggled.connect(views.chat.set_tinted)
+        views.window.acceptance_chosen.connect(controller.choose_acceptance)
+        views.composer.submitted.connect(controller.send)
+        views.composer.stop_requested.connect(controller.stop)
+        views.chat.suggestion_chosen.connect(controller.send)
+        views.chat.step_chosen.connect(controller.show_step)
+        views.notices.way_chosen.connect(controller.take_way)
+        views.panel.slow_toggled.connect(controller.toggle_slow)
+        views.panel.step_shown.connect(controller.hold_step)
+        views.dialog.changed.connect(controller.change_setting)
+        views.dialog.reload_requested.connect(controller.load)
+        views.dialog.defaults_requested.connect(controller.restore_defaults)
+
+    def _restore_window(self) -> None:
+        try:
+            self.window.restore(self._window_file.read())
+        except ConfigError:
+            self.window.restore({})  # only where the window stood is lost
+
+    def show(self) -> None:
+        """Put the window on the screen; the model is loaded once it has painted."""
+        self.window.show()
+        self.views.composer.edit.setFocus()
+
+    def dress(self) -> None:
+        """Dress everything in the theme that the settings or the system ask for."""
+        theme = self._themes[_theme_name(self.controller.settings["theme"])]
+        if theme == self.theme:
+            return
+        self.theme = theme
+        looks.apply(_running(), theme)
+        for view in (self.views.window, self.views.chat, self.views.panel):
+            view.set_theme(theme)
+
+    def show_about(self) -> None:
+        """The page about the app."""
+        dialog = AboutDialog(self.theme, VERSION, self.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def tell_unexpected(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """An exception nobody caught: shown in the window instead of lost on a terminal."""
+        details = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(details)
+        self.views.notices.tell(Notice(Topic.UNEXPECTED, f"Something unexpected went wrong: {error}", details))
+
+    def close(self) -> None:
+        """Keep what is to be kept, stop the job and end its thread."""
+        self.controller.save_settings()
+        try:
+            self._window_file.write(self.window.state())
+        except OSError as error:
+            sys.stderr.write(f"The window's place could not be saved: {error}\n")
+        self.views.dialog.close()
+        self.window.hide()  # the thread may need a moment; nobody has to watch
+        self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS)
+
+    @property
+    def closed_cleanly(self) -> bool:
+        """False where the worker's thread would not end in time."""
+        return self._closed_cleanly
+
+
+def run(options: Options) -> int:
+    """Start the app; the exit status once its window is closed."""
+    app = QApplication(sys.argv[:1])
+    app.setApplicationName(NAME)
+    app.setApplicationDisplayName("Medusa Chat")
+    app.setApplicationVersion(VERSION)
+    app.setDesktopFileName(NAME)
+    with tempfile.TemporaryDirectory(prefix="medusa-smoke-") as fresh:
+        profile, cache = _folders(options, Path(fresh))
+        application = Application(profile, cache, _open_chat)
+        sys.excepthook = application.tell_unexpected
+        test = SmokeTest(application.controller, application.views, options.screenshot) if options.smoke_test else None
+        application.show()
+        status = app.exec()
+        if test is not None:
+            status = test.status
+            sys.stderr.write(f"{test.message}\n" if test.message else "")
+    if not application.closed_cleanly:
+        # A thread inside native code cannot be ended, and Qt aborts when it destroys a running one. All is saved.
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def _folders(options: Options, fresh: Path) -> tuple[Path, Path]:
+    """The folder of this person's data, and the one of the models."""
+    if options.profile is not None:
+        profile = options.profile.expanduser().absolute()
+        return profile, profile / "models"
+    import platformdirs
+
+    from medusa_core.hub import default_cache
+
+    profile = fresh if options.smoke_test else Path(platformdirs.user_data_dir(NAME, appauthor=False))
+    return profile, default_cache()
+
+
+def _open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, ChatModel]:
+    yield Progress("Starting the decoding engine", 0, 0)
+    from medusa_core.chat import open_chat
+
+    return (yield from open_chat(config, cache))
+
+
+def _build_views(theme: looks.Theme) -> Views:
+    chat = Chat(theme, SUGGESTIONS)
+    width = column_width(chat)
+    notices, composer, panel = NoticeArea(width), Composer(width), DecodingPanel()
+    panel.set_theme(theme)
+    acceptance: Any = BY_KEY["acceptance"]
+    if not isinstance(acceptance, Choice):
+        raise TypeError(f"the option 'acceptance' is a {type(acceptance).__name__}, not a Choice")
+    window = MainWindow(theme, acceptance, (chat, notices, composer), panel)
+    return Views(window, chat, composer, notices, panel, SettingsDialog(window))
+
+
+def _theme_name(choice: str) -> str:
+    return looks.system_theme() if choice == "system" else choice
+
+
+def _running() -> QApplication:
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        raise TypeError("a QApplication must exist before the window is built")
+    return app

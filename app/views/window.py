@@ -1,0 +1,230 @@
+"""The main window: toolbar, chat column, decoding panel, status bar. Knows nothing of what its parts show or do."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import qtawesome
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QMainWindow,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QSplitter,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.settings import Choice
+from app.theme import Theme
+
+MINIMUM_SIZE = QSize(900, 600)
+FIRST_SIZE = QSize(1280, 820)
+PANEL_WIDTH = 420
+
+
+class MainWindow(QMainWindow):
+    """Frame around the chat and the panel."""
+
+    painted = Signal()  # once, after the first frame is on the screen
+    closing = Signal()
+    new_chat_requested = Signal()
+    settings_requested = Signal()
+    about_requested = Signal()
+    stop_requested = Signal()
+    panel_toggled = Signal(bool)
+    tint_toggled = Signal(bool)
+    acceptance_chosen = Signal(str)
+
+    def __init__(self, theme: Theme, acceptance: Choice, chat_column: Sequence[QWidget], panel: QWidget) -> None:
+        super().__init__()
+        self.setWindowTitle("Medusa Chat")
+        self.setMinimumSize(MINIMUM_SIZE)
+        self.resize(FIRST_SIZE)
+        self._was_painted = False
+        self._icons: dict[QAction, str] = {}
+        self._panel = panel
+        self._splitter = self._columns(chat_column, panel)
+        self.setCentralWidget(self._splitter)
+        self._make_actions()
+        self.rule_box = self._make_rule_box(acceptance)
+        self.addToolBar(self._make_toolbar())
+        self._make_status_bar()
+        self.set_theme(theme)
+
+    def _columns(self, chat_column: Sequence[QWidget], panel: QWidget) -> QSplitter:
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for number, widget in enumerate(chat_column):
+            column.addWidget(widget, 0 if number else 1)
+        left.setMinimumWidth(MINIMUM_SIZE.width() - PANEL_WIDTH - 1)
+        splitter = QSplitter(Qt.Orientation.Horizontal)
+        splitter.setChildrenCollapsible(False)
+        splitter.setHandleWidth(1)
+        splitter.addWidget(left)
+        splitter.addWidget(panel)
+        splitter.setStretchFactor(0, 1)
+        splitter.setStretchFactor(1, 0)
+        splitter.setSizes([FIRST_SIZE.width() - PANEL_WIDTH, PANEL_WIDTH])
+        return splitter
+
+    # Toolbar
+
+    def _make_actions(self) -> None:
+        self.new_chat_action = self._action("New chat", "Ctrl+N", "mdi6.square-edit-outline")
+        self.new_chat_action.triggered.connect(self.new_chat_requested)
+        self.settings_action = self._action("Settings", "Ctrl+,", "mdi6.cog-outline")
+        self.settings_action.triggered.connect(self.settings_requested)
+        self.about_action = self._action("About", "F1", "mdi6.information-outline")
+        self.about_action.triggered.connect(self.about_requested)
+        self.tint_action = self._action("Tint drafted words", "Ctrl+T", "mdi6.marker", checkable=True)
+        self.tint_action.toggled.connect(self.tint_toggled)
+        self.panel_action = self._action("Decoding panel", "F9", "mdi6.file-tree-outline", checkable=True)
+        self.panel_action.toggled.connect(self._toggle_panel)
+        self._stop_action = QAction("Stop the reply", self)
+        self._stop_action.setShortcut(QKeySequence("Esc"))
+        self._stop_action.triggered.connect(self.stop_requested)
+        self.addAction(self._stop_action)
+
+    def _action(self, text: str, keys: str, icon: str, *, checkable: bool = False) -> QAction:
+        action = QAction(text, self)
+        action.setShortcut(QKeySequence(keys))
+        action.setToolTip(f"{text} ({QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)})")
+        action.setCheckable(checkable)
+        action.setChecked(checkable)
+        self._icons[action] = icon
+        return action
+
+    def _make_rule_box(self, acceptance: Choice) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(acceptance.label)
+        box.setToolTip("Which guesses are kept, from the next message on")
+        for number, alternative in enumerate(acceptance.alternatives):
+            box.addItem(f"{alternative.label} acceptance", alternative.value)
+            box.setItemData(number, alternative.help, Qt.ItemDataRole.ToolTipRole)
+        box.activated.connect(self._choose_acceptance)
+        return box
+
+    def _make_toolbar(self) -> QToolBar:
+        bar = QToolBar("Main")
+        bar.setObjectName("main-toolbar")
+        bar.setMovable(False)
+        bar.setIconSize(QSize(18, 18))
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        bar.addAction(self.new_chat_action)
+        gap = QWidget()
+        gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        bar.addWidget(gap)
+        bar.addWidget(self.rule_box)
+        for action in (self.tint_action, self.panel_action, self.settings_action, self.about_action):
+            bar.addAction(action)
+        for action in self._icons:
+            button = bar.widgetForAction(action)
+            if isinstance(button, QToolButton):
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+                button.setAccessibleName(action.text())
+        new_chat = bar.widgetForAction(self.new_chat_action)
+        if isinstance(new_chat, QToolButton):
+            new_chat.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        return bar
+
+    def set_theme(self, theme: Theme) -> None:
+        for action, name in self._icons.items():
+            action.setIcon(qtawesome.icon(name, color=theme.text_muted, color_active=theme.text, color_on=theme.accent))
+
+    def show_acceptance(self, value: str) -> None:
+        """Bring the quick switch up to date."""
+        self.rule_box.setCurrentIndex(self.rule_box.findData(value))
+
+    def _choose_acceptance(self, number: int) -> None:
+        self.acceptance_chosen.emit(self.rule_box.itemData(number))
+
+    def _toggle_panel(self, visible: bool) -> None:
+        self._panel.setVisible(visible)
+        self.panel_toggled.emit(visible)
+
+    # Status bar
+
+    def _make_status_bar(self) -> None:
+        bar = self.statusBar()
+        bar.setSizeGripEnabled(False)
+        self.status_label, self.context_label = QLabel(), QLabel()
+        self.progress = QProgressBar()
+        self.progress.setFixedWidth(160)
+        self.progress.setTextVisible(False)
+        self.progress.setAccessibleName("Progress")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setProperty("role", "quiet")
+        self.cancel_button.setAccessibleName("Cancel loading the model")
+        self.cancel_button.clicked.connect(self.stop_requested)
+        bar.addWidget(self.status_label)
+        bar.addWidget(self.progress)
+        bar.addWidget(self.cancel_button)
+        bar.addPermanentWidget(self.context_label)
+        self.show_facts("", "")
+
+    def show_work(self, stage: str, done: float, total: float) -> None:
+        """What is being done; with `total` 0 nobody knows for how long."""
+        self.status_label.setText(stage)
+        self.progress.setRange(0, 1000 if total else 0)
+        if total:
+            self.progress.setValue(round(1000 * min(1.0, done / total)))
+        self.progress.show()
+        self.cancel_button.show()
+
+    def show_facts(self, facts: str, context: str) -> None:
+        """What is loaded, and how full the context is, where nothing is being waited for."""
+        self.status_label.setText(facts)
+        self.context_label.setText(context)
+        self.progress.hide()
+        self.cancel_button.hide()
+
+    # State, painting and closing
+
+    def state(self) -> dict[str, Any]:
+        """Geometry and folds, to be kept until the next start."""
+        return {
+            "geometry": _encode(self.saveGeometry()),
+            "splitter": _encode(self._splitter.saveState()),
+            "panel": self.panel_action.isChecked(),
+            "tint": self.tint_action.isChecked(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """The state of an earlier start; what cannot be understood is passed over."""
+        self.restoreGeometry(_decode(state.get("geometry")))
+        self._splitter.restoreState(_decode(state.get("splitter")))
+        self.panel_action.setChecked(state.get("panel") is not False)
+        self.tint_action.setChecked(state.get("tint") is not False)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            QTimer.singleShot(0, self.painted.emit)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.closing.emit()
+        super().closeEvent(event)
+
+
+def _encode(data: QByteArray) -> str:
+    return base64.b64encode(data.data()).decode("ascii")
+
+
+def _decode(text: object) -> QByteArray:
+    try:
+        return QByteArray(base64.b64decode(text, validate=True)) if isinstance(text, str) else QByteArray()
+    except (ValueError, binascii.Error):
+        return QByteArray()
