@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from medusa_core.events import Node
 
 GUTTER = 20.0  # px between columns, where the edges run
-MARGIN = 4.0  # px on every side
-CHIP_HEIGHT = (12.0, 22.0)  # px, tightest and roomiest
-ROW_GAP = 0.27  # of a chip's height
+MARGIN = 1.0  # px on every side
+ROW_PITCH = (12.0, 44.0)  # px from row to row, tightest and roomiest
+CHIP_HEIGHT = 24.0  # px at most
+ROW_GAP = 0.2  # of the pitch, at least
 CHIP_WIDTH = (44.0, 96.0)
 
 
@@ -106,8 +107,8 @@ def fit(extent: Extent, width: float, height: float) -> Grid:
     """
     inner_width, inner_height = width - 2 * MARGIN, height - 2 * MARGIN
     chip_width = _clamp((inner_width - (extent.columns - 1) * GUTTER) / extent.columns, CHIP_WIDTH)
-    chip_height = _clamp(inner_height / (extent.rows + (extent.rows - 1) * ROW_GAP), CHIP_HEIGHT)
-    return Grid(chip_width, chip_height, chip_width + GUTTER, chip_height * (1 + ROW_GAP))
+    row_pitch = _clamp(inner_height / (extent.rows - ROW_GAP), ROW_PITCH)
+    return Grid(chip_width, min(CHIP_HEIGHT, row_pitch * (1 - ROW_GAP)), chip_width + GUTTER, row_pitch)
 
 
 def _clamp(value: float, limits: tuple[float, float]) -> float:

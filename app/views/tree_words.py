@@ -6,21 +6,29 @@ Knows nothing of Qt or of where the words are shown.
 from __future__ import annotations
 
 import html
+import re
 
 from medusa_core.events import Node, NodeState, Step
 
 _MARKS = {" ": "␠", "\n": "⏎", "\t": "⇥"}
+_INCOMPLETE_BYTES = re.compile(r"<[0-9A-F]{2}( [0-9A-F]{2})*>")  # how events spell them; the space is no token's
 _STATES = {
     NodeState.ROOT: "The model's own choice, always kept",
     NodeState.ACCEPTED: "Kept",
     NodeState.REJECTED: "Not kept",
     NodeState.UNREACHED: "Never judged: the guess before it was not kept",
 }
+COLUMN_HELP = (
+    "Tokens ahead, and the share of this reply's steps in which a guess that far ahead was kept. "
+    "The first column is the model's own choice, which is always kept."
+)
 _ORDINALS = ("most likely", "second", "third")
 
 
 def visible(token: str) -> str:
     """The token with its white space and unprintable characters shown; an empty one as ∅."""
+    if _INCOMPLETE_BYTES.fullmatch(token):
+        return token
     return "".join(_MARKS.get(ch) or (ch if ch.isprintable() else f"<{ord(ch):02X}>") for ch in token) or "∅"
 
 
@@ -36,13 +44,25 @@ def percent(share: float) -> str:
 
 def summary(step: Step) -> str:
     """One line under the tree. Steps count from 1 for people."""
-    count = len(step.token_ids)
-    return f"Step {step.index + 1} · {count} {'token' if count == 1 else 'tokens'} · {milliseconds(step.seconds)}"
+    return f"Step {step.index + 1} · {counted(len(step.token_ids), 'token')} · {duration(step.seconds)}"
 
 
-def milliseconds(seconds: float) -> str:
-    """A duration in the unit that reads best."""
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+def timing(step: Step) -> str:
+    """Where the step's time went."""
+    parts = (("draft", step.draft_seconds), ("verify", step.verify_seconds), ("accept", step.accept_seconds))
+    return " · ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: "1 token", "3 tokens"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that reads best."""
+    if seconds < 0.0095:
+        return f"{1000 * seconds:.1f} ms"
+    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.2f} s"
 
 
 def description(step: Step) -> str:
@@ -68,7 +88,7 @@ def tooltip(node: Node) -> str:
 
 def _place(node: Node) -> str:
     order = _ORDINALS[node.rank] if node.rank < len(_ORDINALS) else f"{node.rank + 1}th"
-    return f"Head {node.depth}, {order} guess, {node.depth} {'token' if node.depth == 1 else 'tokens'} ahead"
+    return f"Head {node.depth}, {order} guess, {counted(node.depth, 'token')} ahead"
 
 
 def _state_line(node: Node) -> str:

@@ -1,0 +1,202 @@
+"""How a candidate tree is painted: the style of every node state, edges, chips, column heads and the key.
+
+A state is told by fill, outline and edge as well as by colour. Knows nothing of widgets, zooming or the pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from app.theme import Theme, small_font, token_font
+from app.views import tree_words as words
+from app.views.tree_layout import MARGIN, Box
+from medusa_core.events import Node, NodeState, Step
+
+CHIP_RADIUS = 4.0
+TEXT_INSET = 5.0
+BAR_FROM_PX = 15.0  # a lower chip has no room for the bar under its text
+SMALLEST_PX = 9  # of a token's text
+KEY = ((NodeState.ACCEPTED, "kept"), (NodeState.REJECTED, "not kept"), (NodeState.UNREACHED, "never judged"))
+BACK_TO_FRONT = (NodeState.UNREACHED, NodeState.REJECTED, NodeState.ACCEPTED, NodeState.ROOT)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStyle:
+    """How a state is drawn. Every state differs from every other in more than its colours."""
+
+    fill: str | None
+    outline: str | None
+    text: str
+    edge: str
+    edge_dash: tuple[float, ...]  # px on, px off; empty for a solid line
+    pill: bool = False  # round ends
+
+
+def node_style(state: NodeState, theme: Theme) -> NodeStyle:
+    """The drawing of a node in this state and of the edge that leads to it."""
+    match state:
+        case NodeState.ROOT:
+            return NodeStyle(theme.text, None, theme.surface, theme.text, (), pill=True)
+        case NodeState.ACCEPTED:
+            return NodeStyle(theme.accepted, None, theme.on_accepted, theme.accepted, ())
+        case NodeState.REJECTED:
+            return NodeStyle(theme.surface, theme.rejected, theme.text, theme.rejected, (6.0, 3.0))
+        case NodeState.UNREACHED:
+            return NodeStyle(None, None, theme.text_muted, theme.unreached, (1.5, 4.0))
+
+
+def edge_width(node: Node) -> float:
+    """The px of the edge to `node`: by the probability its head gave it; a kept edge is thick in any case."""
+    width = 0.75 + round(9 * (node.draft_probability or 0.0)) / 4  # in quarters, so that few pens serve all
+    return max(width, 2.5) if node.state is NodeState.ACCEPTED else width
+
+
+@lru_cache(maxsize=256)
+def edge_pen(style: NodeStyle, width: float) -> QPen:
+    """The pen of an edge; its dashes are as long on a thick edge as on a thin one."""
+    pen = QPen(QColor(style.edge), width)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    if style.edge_dash:
+        pen.setDashPattern([length / width for length in style.edge_dash])
+    return pen
+
+
+def chip_font(boxes: Sequence[Box], zoom: float) -> QFont:
+    """The fixed-width font in a size that fits the chips."""
+    font = token_font()
+    font.setPixelSize(int(min(font.pixelSize() * zoom, max(SMALLEST_PX, boxes[0].height * 0.6))))
+    return font
+
+
+@lru_cache(maxsize=16)
+def space_mark(font: QFont) -> str:
+    """The symbol for a space (␠), or the open box (␣) that most fixed-width fonts have instead."""
+    return "␠" if QFontMetricsF(font).inFontUcs4(ord("␠")) else "␣"
+
+
+def paint_tree(painter: QPainter, step: Step, boxes: Sequence[Box], theme: Theme, zoom: float) -> None:
+    """Edges, then chips; within both the kept path last, so that nothing crosses over it."""
+    font = chip_font(boxes, zoom)
+    painter.setFont(font)
+    metrics = QFontMetricsF(font)
+    texts, starts = _chip_texts(step.nodes, boxes, metrics, space_mark(font))
+    groups = [
+        (node_style(state, theme), [index for index, node in enumerate(step.nodes) if node.state is state])
+        for state in BACK_TO_FRONT
+    ]
+    for style, members in groups:
+        _paint_edges(painter, style, [index for index in members if index], step.nodes, boxes, starts)
+    barred = boxes[0].height >= BAR_FROM_PX
+    lift = 1.5 if barred and any(node.model_probability is not None for node in step.nodes) else 0.0
+    drop = (metrics.ascent() - metrics.descent()) / 2 - lift  # from a chip's centre line to its base line
+    for style, members in groups:
+        _paint_chips(painter, style, [boxes[index] for index in members])
+        painter.setPen(QColor(style.text))
+        for index in members:
+            painter.drawText(QPointF(boxes[index].x + _inset(style), boxes[index].middle + drop), texts[index])
+        for index in members if barred and style.fill else ():
+            _paint_bar(painter, boxes[index], style, step.nodes[index].model_probability)
+
+
+def paint_heads(painter: QPainter, theme: Theme, columns: Sequence[Box], shares: Sequence[float]) -> None:
+    """Over every column: how far ahead it guesses, and the share of steps in which that far was kept."""
+    painter.setFont(small_font())
+    line = QFontMetricsF(painter.font()).lineSpacing()
+    for depth, (box, share) in enumerate(zip(columns, shares, strict=False)):
+        rect = QRectF(box.x + TEXT_INSET, 0, box.width, line)
+        painter.setPen(QColor(theme.text_muted))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignLeft, words.column_head(depth))
+        painter.setPen(QColor(theme.text))
+        painter.drawText(rect.translated(0, line), Qt.AlignmentFlag.AlignLeft, f"{100 * share:.0f} %")
+
+
+def paint_key(painter: QPainter, theme: Theme, middle: float) -> None:
+    """The states by name, each beside a small drawing of itself."""
+    painter.setFont(small_font())
+    metrics = QFontMetricsF(painter.font())
+    x = MARGIN
+    for state, name in KEY:
+        style = node_style(state, theme)
+        painter.setPen(edge_pen(style, 2.5 if state is NodeState.ACCEPTED else 1.25))
+        painter.drawLine(QPointF(x, middle), QPointF(x + (12 if style.fill else 26), middle))
+        _paint_chips(painter, style, [Box(x + 12, middle - 5, 14, 10)])
+        painter.setPen(QColor(theme.text_muted))
+        painter.drawText(QPointF(x + 32, middle + metrics.capHeight() / 2), name)
+        x += 32 + metrics.horizontalAdvance(name) + 16
+
+
+def _paint_edges(
+    painter: QPainter,
+    style: NodeStyle,
+    members: Sequence[int],
+    nodes: Sequence[Node],
+    boxes: Sequence[Box],
+    starts: Sequence[float],
+) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for index in members:
+        parent = nodes[index].parent
+        painter.setPen(edge_pen(style, edge_width(nodes[index])))
+        painter.drawPath(_edge(boxes[parent], starts[parent], boxes[index]))
+
+
+def _paint_chips(painter: QPainter, style: NodeStyle, boxes: Sequence[Box]) -> None:
+    if not style.fill:
+        return
+    painter.setPen(QPen(QColor(style.outline), 1.25) if style.outline else Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(style.fill))
+    for box in boxes:
+        radius = box.height / 2 if style.pill else min(CHIP_RADIUS, box.height / 3)
+        painter.drawRoundedRect(QRectF(box.x, box.y, box.width, box.height), radius, radius)
+
+
+def _paint_bar(painter: QPainter, box: Box, style: NodeStyle, share: float | None) -> None:
+    """The model's probability, on a faint track of full length so that it does not read as an underline."""
+    if share is None:
+        return
+    track = QRectF(box.x + TEXT_INSET, box.y + box.height - 4, box.width - 2 * TEXT_INSET, 2)
+    colour = QColor(style.text)
+    colour.setAlphaF(0.22)
+    painter.fillRect(track, colour)
+    track.setWidth(track.width() * share)
+    painter.fillRect(track, QColor(style.text))
+
+
+def _inset(style: NodeStyle) -> float:
+    return TEXT_INSET + 3 if style.pill else TEXT_INSET
+
+
+def _chip_texts(
+    nodes: Sequence[Node], boxes: Sequence[Box], metrics: QFontMetricsF, space: str
+) -> tuple[list[str], list[float]]:
+    """Every token as it is written into its chip, and the x where edges leave the node.
+
+    Edges leave a chip at its right side, but a token without a chip at the end of its text.
+    """
+    texts, starts = [], []
+    for node, box in zip(nodes, boxes, strict=True):
+        room = box.width - 2 * TEXT_INSET + 1 if node.depth else box.width - 2 * TEXT_INSET - 5
+        text = words.visible(node.text).replace("␠", space)
+        advance = metrics.horizontalAdvance(text)
+        if advance > room:
+            text, advance = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room), room
+        texts.append(text)
+        starts.append(min(box.x + TEXT_INSET + advance + 4, box.right) if _bare(node) else box.right)
+    return texts, starts
+
+
+def _bare(node: Node) -> bool:
+    return node.state is NodeState.UNREACHED
+
+
+def _edge(start: Box, start_x: float, end: Box) -> QPainterPath:
+    path = QPainterPath(QPointF(start_x, start.middle))
+    path.lineTo(start.right, start.middle)
+    middle = (start.right + end.x) / 2
+    path.cubicTo(middle, start.middle, middle, end.middle, end.x, end.middle)
+    return path
