@@ -116,7 +116,7 @@ class Application(QObject):
             return
         self.theme = theme
         looks.apply(_running(), theme)
-        for view in (self.views.window, self.views.chat, self.views.panel):
+        for view in (self.views.window, self.views.chat, self.views.notices, self.views.panel):
             view.set_theme(theme)
 
     def show_about(self) -> None:
@@ -195,7 +195,7 @@ def _open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Ch
 def _build_views(theme: looks.Theme) -> Views:
     chat = Chat(theme, SUGGESTIONS)
     width = column_width(chat)
-    notices, composer, panel = NoticeArea(width), Composer(width), DecodingPanel()
+    notices, composer, panel = NoticeArea(theme, width), Composer(width), DecodingPanel()
     panel.set_theme(theme)
     acceptance: Any = BY_KEY["acceptance"]
     if not isinstance(acceptance, Choice):

@@ -202,7 +202,7 @@ class Controller(QObject):
             self._views.panel.show_events(self.turns[reply].events)
         self._views.panel.show_step(step)
 
-    # Intents: settings
+    # Intents: the settings
 
     def use_settings(self, settings: Settings, problem: str = "") -> None:
         """Start with these; `problem` says what was wrong with their file."""
@@ -325,7 +325,7 @@ class Controller(QObject):
     def _set_phase(self, phase: Phase) -> None:
         self.phase = phase
         state, reason = {
-            Phase.IDLE: (ComposerState.WAITING, "No model is loaded, so nothing can be sent yet."),
+            Phase.IDLE: (ComposerState.WAITING, "Nothing can be sent until a model is loaded."),
             Phase.LOADING: (ComposerState.WAITING, "The model is being loaded; you can already type."),
             Phase.READY: (ComposerState.READY, ""),
             Phase.REPLYING: (ComposerState.REPLYING, ""),

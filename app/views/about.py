@@ -12,7 +12,7 @@ _WHAT = (
     "all guesses at once. Everything runs on this computer."
 )
 _CREDITS = (
-    "Default model: <b>SmolLM2-135M-Instruct</b> by Hugging Face, Apache-2.0.<br>"
+    "Default model: <b>SmolLM2-135M-Instruct</b> by Hugging Face, Apache‑2.0.<br>"
     'Method: T. Cai, Y. Li, Z. Geng, H. Peng, J. D. Lee, D. Chen, T. Dao: <a href="https://arxiv.org/abs/2401.10774">'
     "<i>Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads</i></a>, 2024."
 )
@@ -49,7 +49,7 @@ class AboutDialog(QDialog):
         close.clicked.connect(self.accept)
         close.setDefault(True)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        self.setFixedWidth(520)
+        self.setFixedWidth(560)
 
 
 def _paragraph(text: str) -> QLabel:

@@ -52,7 +52,7 @@ class Chat(QWidget):
         self._list.addWidget(self._welcome, 1)
         self._list.addStretch(0)
         page = QWidget()
-        row = QHBoxLayout(page)
+        self._row = row = QHBoxLayout(page)
         row.setContentsMargins(_MARGIN, 0, _MARGIN, 0)
         row.addStretch(1)
         row.addWidget(self._column, 1000)
@@ -143,7 +143,7 @@ class Chat(QWidget):
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         for message in self._messages:
-            message.text.set_theme(theme)
+            message.set_theme(theme)
 
     def follow(self) -> None:
         """Go to the end, and stay there while text comes in."""
@@ -198,6 +198,9 @@ class Chat(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() is QEvent.Type.Resize:
+            # The scroll bar comes out of the right margin, so that the column stays where it is.
+            bar_width = self._scroll.width() - self._scroll.viewport().width()
+            self._row.setContentsMargins(_MARGIN, 0, max(0, _MARGIN - bar_width), 0)
             size, view = self.jump_button.sizeHint(), self._scroll.viewport().geometry()
             self.jump_button.setGeometry(
                 view.center().x() - size.width() // 2, view.bottom() - size.height() - 8, size.width(), size.height()

@@ -13,6 +13,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 _MOST_LINES = 8
+_PADDING = 4  # px, inside the text field
+_FRAME = 5  # px, the style sheet's border and padding
 _SENDING_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
@@ -38,8 +40,7 @@ class Composer(QWidget):
         self.edit.setAccessibleName("Message")
         self.edit.installEventFilter(self)
         self.edit.textChanged.connect(self._refresh)
-        self.button = QPushButton("Send")
-        self.button.setMinimumWidth(72)
+        self.button = _ActionButton(QSize(76, self.edit.height_of(1)))
         self.button.clicked.connect(self._press)
         self.reason = QLabel()
         self.reason.setProperty("role", "small")
@@ -114,24 +115,39 @@ class Composer(QWidget):
             self.button.style().polish(self.button)
 
 
+class _ActionButton(QPushButton):
+    """As wide for either of its labels, and as high as one line of the text field."""
+
+    def __init__(self, size: QSize) -> None:
+        super().__init__("Send")
+        self._size = size
+
+    def sizeHint(self) -> QSize:
+        return self._size
+
+    def minimumSizeHint(self) -> QSize:
+        return self._size
+
+
 class _GrowingEdit(QPlainTextEdit):
     """As high as its text, up to eight lines."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setTabChangesFocus(True)
+        self.document().setDocumentMargin(_PADDING)
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
         self._fit()
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.height())
 
-    def showEvent(self, event: QEvent) -> None:
-        super().showEvent(event)
-        self._fit()
+    def height_of(self, lines: int) -> int:
+        """With so many lines of text."""
+        return lines * self.fontMetrics().lineSpacing() + 2 * (_PADDING + _FRAME)
 
     def _fit(self) -> None:
-        lines = min(_MOST_LINES, max(1, math.ceil(self.document().size().height())))
-        chrome = self.height() - self.viewport().height() if self.isVisible() else 16
-        margin = math.ceil(2 * self.document().documentMargin())
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + margin + chrome)
+        lines = max(1, math.ceil(self.document().size().height()))
+        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if lines > _MOST_LINES else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        self.setVerticalScrollBarPolicy(policy)
+        self.setFixedHeight(self.height_of(min(_MOST_LINES, lines)))

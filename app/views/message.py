@@ -1,8 +1,9 @@
-"""One question, and one reply with its footer and its copy button. Knows nothing of the other messages or of decoding."""
+"""One question, and one reply with its footer, each with a copy button. Knows nothing of the other messages."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+import qtawesome
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
@@ -34,13 +35,16 @@ def counted(number: int, noun: str) -> str:
 class CopyButton(QToolButton):
     """Copies a message. Unseen until the pointer is over the message or the keyboard is on the button."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._shown = False
-        self.setText("Copy")
         self.setAccessibleName(name)
-        self.setToolTip("Copy the text as it was written")
-        self.setProperty("role", "quiet")
+        self.setToolTip(f"{name}, as it was written")
+        self.setIconSize(QSize(14, 14))
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.setIcon(qtawesome.icon("mdi6.content-copy", color=theme.text_muted, color_active=theme.text))
 
     def set_shown(self, shown: bool) -> None:
         self._shown = shown
@@ -58,9 +62,13 @@ class Message(QFrame):
         super().__init__()
         self.text = TokenText(theme)
         self.text.setAccessibleName(name)
-        self.copy_button = CopyButton(f"Copy the {name.lower()}")
+        self.copy_button = CopyButton(theme, f"Copy the {name.lower()}")
         self.copy_button.clicked.connect(self.copy)
         self.text.installEventFilter(self)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.text.set_theme(theme)
+        self.copy_button.set_theme(theme)
 
     def copy(self) -> None:
         """Put the whole text on the clipboard, as it was written."""
@@ -87,7 +95,7 @@ class Question(Message):
         self.setProperty("role", "panel")
         self.text.append_text(text)
         row = QHBoxLayout(self)
-        row.setContentsMargins(INDENT, 8, 4, 8)
+        row.setContentsMargins(INDENT, 8, 8, 8)
         row.setSpacing(4)
         row.addWidget(self.text, 1)
         row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
@@ -160,7 +168,7 @@ class Reply(Message):
             self._rule,
         ]
         if self._first_token is not None and finished.tokens:
-            parts.append(f"first token after {self._first_token:.2f} s")
+            parts.append(f"first token {self._first_token:.2f} s")
         if ending := _ENDINGS[finished.reason]:
             parts.append(ending)
         self.footer.setText(" · ".join(part.replace(" ", "\u00a0") for part in parts))

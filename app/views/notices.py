@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from PySide6.QtCore import Qt, Signal
+import qtawesome
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -20,6 +21,8 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+
+from app.theme import Theme
 
 _DETAIL_LINES = 8
 
@@ -58,8 +61,9 @@ class NoticeArea(QWidget):
 
     way_chosen = Signal(object)  # Way
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, theme: Theme, width: int) -> None:
         super().__init__()
+        self._theme = theme
         self._shown: dict[Topic, _NoticeFrame] = {}
         inner = QWidget()
         inner.setMaximumWidth(width)
@@ -77,6 +81,7 @@ class NoticeArea(QWidget):
         """Show a notice, in place of one on the same topic."""
         self.settle(notice.topic)
         frame = _NoticeFrame(notice)
+        frame.set_theme(self._theme)
         frame.way_chosen.connect(self.way_chosen)
         frame.dismissed.connect(self.settle)
         self._shown[notice.topic] = frame
@@ -91,6 +96,11 @@ class NoticeArea(QWidget):
             frame.hide()
             frame.deleteLater()
         self.setVisible(bool(self._shown))
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        for frame in self._shown.values():
+            frame.set_theme(theme)
 
     def shown(self) -> list[Notice]:
         """The notices that stand."""
@@ -109,15 +119,27 @@ class _NoticeFrame(QFrame):
         super().__init__()
         self.notice = notice
         self._ways: dict[QPushButton, Way] = {}
-        self.setProperty("role", "error" if notice.is_error else "warning")
+        self._icon = QLabel()
+        self.setProperty("role", "panel")
         self.setAccessibleName(notice.text)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(8)
-        column.addWidget(self._sentence())
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self._sentence(), 1)
+        column.addLayout(head)
         self._details = self._detail_box()
         column.addWidget(self._details)
         column.addLayout(self._buttons())
+
+    def set_theme(self, theme: Theme) -> None:
+        name, colour = ("mdi6.alert-outline", theme.warning)
+        if self.notice.is_error:
+            name, colour = ("mdi6.alert-circle-outline", theme.error)
+        icon = qtawesome.icon(name, color=colour)
+        self._icon.setPixmap(icon.pixmap(QSize(16, 16), self.devicePixelRatioF()))
 
     def _sentence(self) -> QLabel:
         sentence = QLabel(self.notice.text)
@@ -139,6 +161,7 @@ class _NoticeFrame(QFrame):
     def _buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(8)
+        row.setContentsMargins(24, 0, 0, 0)
         for way in self.notice.ways:
             button = QPushButton(way.value)
             button.clicked.connect(self._choose)

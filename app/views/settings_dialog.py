@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -32,6 +33,7 @@ from PySide6.QtWidgets import (
 from app.settings import OPTIONS, Choice, Number, Option, Place, Settings, Text
 
 _PROMPT_LINES = 4
+_NUMBER_WIDTH = 168  # px
 
 
 class OptionControl(QObject):
@@ -76,7 +78,7 @@ class _ExplainedChoice(OptionControl):
             button = QRadioButton(alternative.label)
             button.setAccessibleDescription(alternative.help)
             self._group.addButton(button, number)
-            column.addWidget(button)
+            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
             column.addWidget(help_label(alternative.help, indent=20))
         self._group.idClicked.connect(self._choose)
         return box
@@ -94,6 +96,7 @@ class _PlainChoice(OptionControl):
 
     def _build(self) -> QWidget:
         self._box = QComboBox()
+        self._box.setMinimumWidth(_NUMBER_WIDTH)
         for alternative in self.option.alternatives:
             self._box.addItem(alternative.label, alternative.value)
         self._box.activated.connect(self._choose)
@@ -120,7 +123,9 @@ class _NumberControl(OptionControl):
             self._box.setSingleStep(int(self.option.step))
         self._box.setSuffix(f" {self.option.unit}" if self.option.unit else "")
         self._box.setKeyboardTracking(False)
-        self._box.setMinimumWidth(140)
+        self._box.setMinimumWidth(_NUMBER_WIDTH)
+        for edit in self._box.findChildren(QLineEdit):
+            edit.setTextMargins(6, 0, 0, 0)
         self._box.valueChanged.connect(self.report)
         return self._box
 
@@ -207,6 +212,14 @@ def help_label(text: str, indent: int = 0) -> QLabel:
     return label
 
 
+def _hairline() -> QWidget:
+    line = QWidget()
+    line.setFixedHeight(1)
+    line.setAutoFillBackground(True)
+    line.setBackgroundRole(QPalette.ColorRole.Mid)
+    return line
+
+
 class SettingsDialog(QDialog):
     """All options by section."""
 
@@ -224,6 +237,7 @@ class SettingsDialog(QDialog):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._page(), 1)
+        column.addWidget(_hairline())
         column.addWidget(self._bottom())
         self.resize(600, 640)
 

@@ -34,6 +34,7 @@ from app.theme import Theme
 
 LINE_HEIGHT = 1.45  # of the font's size
 MEASURE = 72  # characters a line at most
+_AIR = 2.0  # px
 
 # Characters that a text document would drop, double or take for its own structure, one for one, so offsets stay.
 _SHOWN_AS = str.maketrans({"\r": "\u200b", "\u2029": "\n", "\0": "\u2400", "\ufdd0": "\ufffd", "\ufdd1": "\ufffd"})
@@ -219,10 +220,10 @@ class TokenText(QTextBrowser):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(QColor(self._theme.accent), 1.5))
         for rectangle in self._rectangles(*span):
-            painter.drawRoundedRect(rectangle.adjusted(-1, -0.5, 1, 0.5), 3, 3)
+            painter.drawRoundedRect(rectangle.adjusted(-0.5, -0.5, 0.5, 0.5), 3, 3)
 
     def _rectangles(self, start: int, end: int) -> Iterator[QRectF]:
-        """One rectangle a line for the characters [start, end), as high as the letters."""
+        """One rectangle a line for the characters [start, end), letter-high, without white space at its ends."""
         first, last = self._characters.position(start), self._characters.position(end)
         block = self.document().findBlock(first)
         while block.isValid() and block.position() < last:
@@ -231,17 +232,26 @@ class TokenText(QTextBrowser):
 
     def _block_rectangles(self, block: QTextBlock, first: int, last: int) -> Iterator[QRectF]:
         origin = self.document().documentLayout().blockBoundingRect(block).topLeft()
+        metrics = QFontMetricsF(self.font())
         layout = block.layout()
         for number in range(layout.lineCount()):
             line = layout.lineAt(number)
-            begin, stop = line.textStart(), line.textStart() + line.textLength()
-            if begin < last and first < stop:
-                left, right = sorted((_x(line, max(first, begin)), _x(line, min(last, stop))))
-                right = min(right, line.naturalTextRect().right())
-                if right > left:
-                    metrics = QFontMetricsF(self.font())
-                    baseline = origin.y() + line.y() + line.ascent()
-                    yield QRectF(origin.x() + left, baseline - metrics.ascent(), right - left, metrics.height())
+            begin, stop = max(first, line.textStart()), min(last, line.textStart() + line.textLength())
+            while begin < stop and self._is_space(block.position() + begin):
+                begin += 1
+            while begin < stop and self._is_space(block.position() + stop - 1):
+                stop -= 1
+            if begin < stop:
+                left, right = sorted((_x(line, begin), _x(line, stop)))
+                # A little air where a space gives room for it; between two letters the edge is exact.
+                left -= _AIR if self._is_space(block.position() + begin - 1) else 0
+                right += _AIR if self._is_space(block.position() + stop) else 0
+                baseline = origin.y() + line.y() + line.ascent()
+                yield QRectF(origin.x() + left, baseline - metrics.ascent(), right - left, metrics.height())
+
+    def _is_space(self, position: int) -> bool:
+        character = self.document().characterAt(position)
+        return not character or character == "\0" or character.isspace()
 
     def _offset_at(self, point: QPointF) -> int:
         position = self.document().documentLayout().hitTest(point, Qt.HitTestAccuracy.FuzzyHit)

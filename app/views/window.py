@@ -57,7 +57,8 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self._splitter)
         self._make_actions()
         self.rule_box = self._make_rule_box(acceptance)
-        self.addToolBar(self._make_toolbar())
+        self._toolbar = self._make_toolbar()
+        self.addToolBar(self._toolbar)
         self._make_status_bar()
         self.set_theme(theme)
 
@@ -140,6 +141,9 @@ class MainWindow(QMainWindow):
         return bar
 
     def set_theme(self, theme: Theme) -> None:
+        self._toolbar.setStyleSheet(
+            f"QToolBar {{ border: none; border-bottom: 1px solid {theme.line}; padding: 4px 12px; spacing: 4px; }}"
+        )
         for action, name in self._icons.items():
             action.setIcon(qtawesome.icon(name, color=theme.text_muted, color_active=theme.text, color_on=theme.accent))
 
