@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported
+from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
 
 if TYPE_CHECKING:
@@ -224,7 +224,11 @@ def _read_model(gguf: Path) -> PreTrainedModel:
 def _refusing_unreadable(gguf: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, IndexError, NotImplementedError) as error:
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"Not enough memory to read {gguf.name}: close other programs, or choose a smaller model."
+        ) from error
+    except Exception as error:  # the tokenizers library raises plain Exception for a file it cannot use
         reason = str(error).strip().split("\n")[0]
         raise ModelUnsupported(
             f"{gguf.name} could not be read as a GGUF model: {reason}. The file may be damaged or of a kind that "
