@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
 RESOURCES = Path(__file__).resolve().parent.parent / "resources"
@@ -87,9 +87,15 @@ def token_font() -> QFont:
     return font
 
 
+def app_icon() -> QIcon:
+    """The app's own icon: a head with branching lines."""
+    return QIcon(str(RESOURCES / "icons" / "medusa.svg"))
+
+
 def apply(app: QApplication, theme: Theme) -> None:
     """Dress the whole app in `theme`; may be called again to change it."""
     app.setStyle("Fusion")  # the one style that follows a palette on every platform
+    app.setWindowIcon(app_icon())
     app.setFont(ui_font())
     app.setPalette(palette(theme))
     app.setStyleSheet(style_sheet(theme))

@@ -107,7 +107,7 @@ class SpeedChart(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Draw in other colours."""
         self._plot.setBackground(theme.surface)
-        self._curve.setPen(pg.mkPen(theme.accent, width=1.5))
+        self._curve.setPen(pg.mkPen(theme.accent, width=2))
         self._newest.setSymbolBrush(theme.accent)
         self._newest.setSymbolPen(pg.mkPen(theme.surface, width=1.5))
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))

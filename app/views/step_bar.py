@@ -79,6 +79,7 @@ class StepBar(QWidget):
 
     def _arrow(self, words: str) -> QToolButton:
         button = QToolButton()
+        button.setIconSize(QSize(20, 20))
         button.setToolTip(words)
         button.setAccessibleName(words)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -128,6 +128,8 @@ class TreeView(QWidget):
         """The tooltip for the point; empty where there is nothing to say."""
         if self._step is not None and position.y() < HEAD_PX:
             return f"<qt>{words.COLUMN_HELP}</qt>"
+        if self._step is not None and position.y() > self.height() - KEY_PX:
+            return f"<qt>{words.KEY_HELP}</qt>"
         node = self.node_at(position)
         return "" if node is None else words.tooltip(node).replace("␠", space_mark(token_font()))
 

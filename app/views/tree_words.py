@@ -22,6 +22,7 @@ COLUMN_HELP = (
     "Tokens ahead, and the share of this reply's steps in which a guess that far ahead was kept. "
     "The first column is the model's own choice, which is always kept."
 )
+KEY_HELP = "The wider an edge, the likelier the head thought the token. The bar in a chip is the model's own probability."
 _ORDINALS = ("most likely", "second", "third")
 
 
