@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.theme import RADIUS_PX, Theme, load_themes, small_font, system_theme
+from app.theme import RADIUS_PX, Theme, load_themes, system_theme
 from app.views import tree_words as words
 from app.views.charts import AcceptanceBars, SpeedChart
 from app.views.step_bar import StepBar
@@ -74,8 +74,6 @@ class DecodingPanel(QWidget):
         column.addSpacing(12)
         column.addWidget(self._acceptance)
         column.addWidget(self._figures)
-        self._figures.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._figures.setMinimumHeight(2 * QFontMetrics(small_font()).lineSpacing())  # so that its end moves nothing
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -193,7 +191,8 @@ class DecodingPanel(QWidget):
         self._speed.clear()
         self._acceptance.clear()
         self._summary.clear()
-        self._figures.clear()
+        self._prompt_line = ""
+        self._write_figures()
         self._tree.clear(self._reason or message)
         self._bar.show_position(None, 0, live=True)
 
@@ -216,13 +215,17 @@ class DecodingPanel(QWidget):
         self._tree.set_message(self._reason or WAITING)
         kept = f", {event.reused_tokens:,} of them kept from before" if event.reused_tokens else ""
         tokens = words.counted(event.prompt_tokens, "token")
-        self._figures.setText(f"Prompt {tokens}{kept} · read in {words.duration(event.seconds)}")
+        self._prompt_line = f"Prompt {tokens}{kept} · read in {words.duration(event.seconds)}"
+        self._write_figures()
 
     def _show_finished(self, event: Finished) -> None:
-        prompt = self._figures.text().split("\n")[0]
         reply = f"Reply {words.counted(event.tokens, 'token')} in {words.counted(event.steps, 'step')}"
         reply += f" · {words.duration(event.decode_seconds)} · {ENDINGS[event.reason]}"
-        self._figures.setText("\n".join(filter(None, (prompt, reply))))
+        self._write_figures(reply)
+
+    def _write_figures(self, reply_line: str = "") -> None:
+        # Always two lines, so that the end of a reply moves nothing above them.
+        self._figures.setText(f"{self._prompt_line or ' '}\n{reply_line or ' '}")
 
     def _small_label(self) -> QLabel:
         label = QLabel()

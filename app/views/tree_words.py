@@ -22,7 +22,10 @@ COLUMN_HELP = (
     "Tokens ahead, and the share of this reply's steps in which a guess that far ahead was kept. "
     "The first column is the model's own choice, which is always kept."
 )
-KEY_HELP = "The wider an edge, the likelier the head thought the token. The bar in a chip is the model's own probability."
+KEY_HELP = (
+    "The wider an edge, the likelier the head thought the token. The bar in a chip is the probability that the model "
+    "itself gave it."
+)
 _ORDINALS = ("most likely", "second", "third")
 
 
@@ -80,10 +83,10 @@ def tooltip(node: Node) -> str:
     """All that is known of a node, as rich text: its numbers, and why it was kept or not."""
     lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}", _state_line(node)]
     if node.depth:
-        lines.append(html.escape(_place(node)))
+        lines.append(html.escape(_place(node), quote=False))
     if node.draft_probability is not None:
         lines.append(f"Head's probability: {percent(node.draft_probability)}")
-    lines += [html.escape(line) for line in _judgement(node)]
+    lines += [html.escape(line, quote=False) for line in _judgement(node)]
     return "<qt><p style='white-space:pre'>" + "<br>".join(lines) + "</p></qt>"
 
 

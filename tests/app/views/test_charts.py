@@ -1,0 +1,167 @@
+"""Charts that say what the metrics say, and axes that only double."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint
+from pytestqt.qtbot import QtBot
+
+from app.theme import load_themes
+from app.views.charts import FEWEST_STEPS, WINDOW_STEPS, AcceptanceBars, SpeedChart, doubled
+from medusa_core.events import Step
+from medusa_core.metrics import ReplyMetrics
+from medusa_core.testing import scripted_reply
+
+LIGHT = load_themes()["light"]
+
+
+def steps(count: int, seed: int = 0, seconds: float = 0.03) -> list[Step]:
+    found = [event for event in scripted_reply(count, seed=seed) if isinstance(event, Step)]
+    return [replace(step, seconds=seconds) for step in found]
+
+
+def metrics_of(shown: list[Step]) -> ReplyMetrics:
+    metrics = ReplyMetrics()
+    for step in shown:
+        metrics.add(step)
+    return metrics
+
+
+@pytest.fixture
+def chart(qtbot: QtBot) -> SpeedChart:
+    chart = SpeedChart(LIGHT)
+    qtbot.addWidget(chart)
+    return chart
+
+
+@pytest.fixture
+def bars(qtbot: QtBot) -> AcceptanceBars:
+    bars = AcceptanceBars(LIGHT)
+    qtbot.addWidget(bars)
+    bars.resize(388, 120)
+    return bars
+
+
+def test_speed_points_are_means_over_the_last_steps(chart: SpeedChart) -> None:
+    shown = steps(40)
+    for start in range(0, 40, 7):
+        chart.add(shown[start : start + 7])
+    seconds, speeds = chart.points
+    tokens = [len(step.token_ids) for step in shown]
+    expected = [
+        sum(tokens[max(0, end - WINDOW_STEPS) : end]) / (0.03 * min(end, WINDOW_STEPS))
+        for end in range(FEWEST_STEPS, 41)
+    ]
+    np.testing.assert_allclose(speeds, expected)
+    np.testing.assert_allclose(seconds, 0.03 * np.arange(FEWEST_STEPS, 41))
+
+
+def test_the_speed_figure_is_the_metrics_figure(chart: SpeedChart) -> None:
+    shown = steps(33)
+    chart.add(shown)
+    assert chart.figure == f"{metrics_of(shown).tokens_per_second:.1f} tokens/s"
+
+
+def test_more_steps_than_the_first_buffer_holds(chart: SpeedChart) -> None:
+    shown = steps(600)
+    chart.add(shown)
+    seconds, _ = chart.points
+    assert len(seconds) == 600 - FEWEST_STEPS + 1
+    assert seconds[-1] == pytest.approx(18.0)
+
+
+def test_the_axis_grows_only_by_doubling_and_never_back(chart: SpeedChart) -> None:
+    fast = steps(60, seconds=0.004)
+    slow = [replace(step, index=60 + step.index, seconds=0.2) for step in steps(30)]
+    tops = [chart.top]
+    for step in fast + slow:
+        chart.add([step])
+        tops.append(chart.top)
+    assert all(np.log2(after / before).is_integer() for before, after in pairwise(tops))
+    assert tops == sorted(tops)
+    assert tops[-1] > tops[0]
+    assert tops[-1] >= chart.points[1].max()
+
+
+def test_a_new_reply_starts_with_the_first_axis(chart: SpeedChart) -> None:
+    first = chart.top
+    chart.add(steps(60, seconds=0.004))
+    chart.clear()
+    assert chart.top == first
+    assert chart.figure == ""
+    assert len(chart.points[0]) == 0
+
+
+def test_the_view_range_holds_zero_and_the_top(chart: SpeedChart) -> None:
+    chart.resize(388, 160)
+    chart.add(steps(40))
+    low, high = chart._plot.viewRange()[1]
+    assert low <= 0.0
+    assert high >= chart.top
+
+
+def test_steps_without_any_time_do_not_divide_by_zero(chart: SpeedChart) -> None:
+    chart.add(steps(6, seconds=0.0))
+    assert set(chart.points[1]) == {0.0}
+
+
+def test_the_held_step_is_marked_where_it_ended(chart: SpeedChart) -> None:
+    chart.add(steps(20))
+    chart.mark(9)
+    assert chart._marker.isVisible()
+    assert chart._marker.value() == pytest.approx(0.3)
+    chart.mark(None)
+    assert not chart._marker.isVisible()
+
+
+@pytest.mark.parametrize(("needed", "top"), [(0.0, 20.0), (20.0, 20.0), (20.1, 40.0), (900.0, 1280.0)])
+def test_doubled(needed: float, top: float) -> None:
+    assert doubled(20.0, needed) == top
+
+
+def test_bars_show_the_metrics(bars: AcceptanceBars) -> None:
+    metrics = metrics_of(steps(40))
+    bars.show_metrics(metrics)
+    assert bars.shares == metrics.acceptance_per_head
+    assert bars.figure == f"{metrics.tokens_per_step:.2f} tokens per step"
+    assert f"head 1 {100 * metrics.acceptance_per_head[0]:.0f} %" in bars.accessibleDescription()
+    assert "at least k guesses" in bars.toolTip()
+
+
+def test_a_painted_bar_is_as_long_as_its_share(bars: AcceptanceBars) -> None:
+    metrics = metrics_of(steps(40))
+    bars.show_metrics(metrics)
+    image = bars.grab().toImage()
+    lengths, tracks = [], []
+    for row in range(len(metrics.acceptance_per_head)):
+        y = int(bars._title.height() + 4 + row * 22 + 11)
+        colours = [image.pixelColor(QPoint(x, y)).name() for x in range(50, 388)]
+        lengths.append(colours.count(LIGHT.accepted))
+        tracks.append(colours.count(LIGHT.accepted) + colours.count(LIGHT.surface_raised))
+    for length, track, share in zip(lengths, tracks, metrics.acceptance_per_head, strict=True):
+        assert length / track == pytest.approx(share, abs=0.02)
+
+
+def test_more_heads_than_rows_make_room(bars: AcceptanceBars) -> None:
+    before = bars.sizeHint().height()
+    bars.show_metrics(metrics_of([e for e in scripted_reply(20, nodes=60, heads=7) if isinstance(e, Step)]))
+    assert bars.sizeHint().height() > before
+    bars.clear()
+    assert bars.sizeHint().height() == before
+
+
+def test_both_take_another_theme(chart: SpeedChart, bars: AcceptanceBars) -> None:
+    dark = load_themes()["dark"]
+    chart.add(steps(20))
+    bars.show_metrics(metrics_of(steps(20)))
+    chart.set_theme(dark)
+    bars.set_theme(dark)
+    chart.resize(388, 160)
+    image = chart.grab().toImage()
+    colours = {image.pixelColor(x, y).name() for x in range(388) for y in range(30, 160)}
+    assert dark.surface in colours
+    assert dark.accent in colours
