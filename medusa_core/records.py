@@ -39,4 +39,5 @@ class Accepted:
 
     path: tuple[int, ...]  # node indices, root first
     next_token: int  # the root of the next step: the model's greedy choice at the path's end
-    verdicts: Mapping[int, Verdict]  # every node whose parent is on the path
+    verdicts: Mapping[int, Verdict]  # every node that was tried: its parent passed
+    model_probabilities: tuple[float, ...] | None = None  # N; p(node | parent), where somebody asked; the root's is 1

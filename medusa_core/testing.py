@@ -32,7 +32,8 @@ def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: in
     """The events of a made-up reply with trees of up to `nodes` draft nodes: Prefilled, Steps, Finished."""
     rng = random.Random(seed)
     events: list[Event] = [Prefilled(prompt_tokens=24, reused_tokens=0, context_size=8192, seconds=0.2)]
-    metrics, text, token_ids = ReplyMetrics(), "", []
+    metrics, text = ReplyMetrics(), ""
+    token_ids: list[int] = []
     for index in range(steps):
         step = _scripted_step(index, text, nodes, heads, rng)
         text += step.text
@@ -151,7 +152,8 @@ class ReplayChat:
     ) -> Iterator[Event]:
         """The recorded events; ends early with reason `cancelled` once `stop()` is true, as the real chat does."""
         self.calls.append((list(messages), config))
-        metrics, text, ids = ReplyMetrics(), "", []
+        metrics, text = ReplyMetrics(), ""
+        ids: list[int] = []
         for number, event in enumerate(self.events):
             if self.error is not None and number >= self.error_after:
                 raise self.error

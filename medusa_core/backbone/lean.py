@@ -65,9 +65,10 @@ class LeanBackbone:
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._eps = config.rms_norm_eps
-        self._embedding = decoder.embed_tokens.weight.detach()
+        self._embedding: torch.Tensor = decoder.embed_tokens.weight.detach()
         self._norm = decoder.norm.weight.detach()
         self._cos, self._sin = _rotary_tables(decoder.rotary_emb, spec.context_size, self._embedding.dtype)
+        self._output_weight: torch.Tensor
         self._output_weight, self._output = _output_head(model, self._embedding)
         no_rope = getattr(config, "no_rope_layers", None)
         self._layers = []

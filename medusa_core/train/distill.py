@@ -42,7 +42,7 @@ class _Job:
 
 
 def distill(backbone: LeanBackbone, text: ChatText, folder: Path, config: DistillConfig) -> Iterator[Progress]:
-    """Write replies into shards in `folder` until `config.tokens` reply tokens are there, those of earlier runs counted.
+    """Write replies into shards in `folder` until `config.tokens` reply tokens are there, earlier runs counted.
 
     The progress is in reply tokens. Raises NoChatTemplate, DiskFull or TrainingError.
     """

@@ -1,0 +1,228 @@
+"""From a model folder on disk to a backbone and its tokenizer: which device, which precision, does it fit.
+
+Knows nothing of where folders come from (`hub.py`) or of heads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from medusa_core.backbone import lean, stock
+from medusa_core.backbone.base import Backbone, BackboneSpec
+from medusa_core.config import Device, Dtype
+from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
+from medusa_core.events import Progress
+from medusa_core.text import ChatText
+
+_STAGES = 4
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "nf4": 0.6}
+_MARGIN_BYTES = 400 * 2**20  # runtime, activations and a cache of a few thousand tokens
+
+
+def load_backbone(
+    folder: Path, dtype: Dtype, device: Device
+) -> Generator[Progress, None, tuple[Backbone, ChatText, str]]:
+    """Load the folder's model; returns the backbone, its tokenizer for chats, and the dtype chosen.
+
+    Raises OutOfMemory before loading where it does not fit, ModelUnsupported, ConfigError for a device that is not
+    there.
+    """
+    yield Progress("Loading the model: checking that it fits", 0, _STAGES)
+    place = choose_device(device)
+    precision = choose_dtype(dtype, place)
+    check_fit(folder, precision, place)
+    yield Progress("Loading the model: tokenizer", 1, _STAGES)
+    tokenizer = _load_tokenizer(folder)
+    yield Progress("Loading the model: weights", 2, _STAGES)
+    with _memory_errors(folder.name):
+        model = _load_model(folder, precision, place)
+        yield Progress("Loading the model: preparing the pass", 3, _STAGES)
+        text = ChatText(tokenizer, _stop_ids(model, tokenizer))
+        backbone = make_backbone(model, make_spec(model, tokenizer, _display_name(folder)))
+    return backbone, text, precision
+
+
+def make_backbone(model: Any, spec: BackboneSpec, *, keep_model: bool = False) -> Backbone:
+    """The lean pass where it can run the model, else transformers' own."""
+    if not lean.unsupported_reason(model):
+        return lean.LeanBackbone(model, spec, keep_model=keep_model)
+    return stock.StockBackbone(model, spec)
+
+
+def make_spec(model: Any, tokenizer: Any, name: str) -> BackboneSpec:
+    """Sizes and identity of a transformers model."""
+    config = model.config.get_text_config(decoder=True)
+    context = int(getattr(config, "max_position_embeddings", 4096))
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention"]
+    if window and "sliding_attention" in kinds:
+        # Past its window a sliding layer forgets rows that a rejected tree may still need.
+        context = min(context, int(window))
+    return BackboneSpec(
+        name=name,
+        family=config.model_type,
+        hidden_size=config.hidden_size,
+        vocab_size=model.get_output_embeddings().weight.shape[0],
+        num_layers=config.num_hidden_layers,
+        context_size=context,
+        parameters=model.num_parameters(),
+        fingerprint=fingerprint(config, tokenizer),
+    )
+
+
+def fingerprint(config: Any, tokenizer: Any) -> str:
+    """A hash of the sizes and the vocabulary: the same for one model in every precision and file format."""
+    sizes = {
+        name: getattr(config, name, None)
+        for name in (
+            "model_type",
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "vocab_size",
+        )
+    }
+    digest = hashlib.sha256(json.dumps(sizes, sort_keys=True).encode())
+    for token, index in sorted(tokenizer.get_vocab().items(), key=lambda item: (item[1], item[0])):
+        digest.update(f"{index}:{token}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def choose_device(device: Device) -> torch.device:
+    """The device asked for, or CUDA where there is one."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "No CUDA GPU can be used here: either there is none, or this is a CPU build of PyTorch. "
+            "Choose the CPU, or install a CUDA build as the README says."
+        )
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
+
+
+def choose_dtype(dtype: Dtype, device: torch.device) -> str:
+    """The precision asked for; `auto` is bf16 (else fp16) on CUDA, and on the CPU whichever passes a tree faster."""
+    if dtype != "auto":
+        return dtype
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    return "bf16" if _tree_product_seconds(torch.bfloat16) < _tree_product_seconds(torch.float32) else "fp32"
+
+
+def _tree_product_seconds(dtype: torch.dtype) -> float:
+    """The time of one product of a tree's size. Processors without 16-bit instructions are far slower in bf16."""
+    from medusa_core.backbone.linear import product
+
+    weight, rows = torch.ones(2048, 512, dtype=dtype), torch.ones(16, 512, dtype=dtype)
+    multiply = product(weight)
+    best = float("inf")
+    for _ in range(4):
+        started = time.perf_counter()
+        multiply(rows)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def check_fit(folder: Path, precision: str, device: torch.device) -> None:
+    """Refuse before loading what would not fit: on the CPU the system kills the program without a word."""
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    # Weights on disk are 16 bit, as published; fp32 on the CPU also holds the embedding beside the packed output head.
+    needed = int(stored / 2 * _BYTES[precision] * 1.3) + _MARGIN_BYTES
+    if device.type == "cuda":
+        available = torch.cuda.mem_get_info(device)[0]
+        where = "free on the GPU"
+    else:
+        available = psutil.virtual_memory().available
+        where = "of memory free"
+    if needed > available:
+        raise OutOfMemory(
+            f"{_display_name(folder)} needs about {needed / 2**30:.1f} GiB in {precision}, and {available / 2**30:.1f} "
+            f"GiB are {where}. Close other programs, or choose a smaller model or precision."
+        )
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelUnsupported(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}") from error
+
+
+def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
+    import transformers
+    from safetensors import SafetensorError
+
+    options: dict[str, Any] = {"dtype": _DTYPES.get(precision), "device_map": {"": device}}
+    if precision == "nf4":
+        # 16-bit products on a GPU; on the CPU NF4 serves tests, where exact comparisons need fp32.
+        compute = torch.bfloat16 if device.type == "cuda" else torch.float32
+        options["dtype"] = compute
+        options["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=compute,
+        )
+    try:
+        with _quiet():
+            model = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, **options)
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        raise ModelUnsupported(f"The model in {folder} cannot be loaded: {_first_line(error)}") from error
+    return model.eval().requires_grad_(False)
+
+
+def _stop_ids(model: Any, tokenizer: Any) -> list[int]:
+    """Every id that ends a turn: the generation configuration may name several."""
+    ids: set[int] = set()
+    for value in (model.generation_config.eos_token_id, tokenizer.eos_token_id):
+        ids.update([value] if isinstance(value, int) else value or [])
+    return sorted(ids)
+
+
+def _display_name(folder: Path) -> str:
+    return folder.resolve().name
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@contextlib.contextmanager
+def _memory_errors(name: str) -> Iterator[None]:
+    """Turn a failed allocation into the library's own error."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemory(
+            f"There was not enough memory to load {name}. Close other programs, or choose a smaller model or precision."
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """transformers reports loading on stderr; here the caller does."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

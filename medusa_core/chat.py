@@ -1,0 +1,127 @@
+"""A conversation with a loaded model: messages in, events with text out. The cache is kept from turn to turn.
+
+Wraps `text.py` around `engine.py`. Knows nothing of windows, storage or command lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from medusa_core.acceptance.base import Rule
+from medusa_core.acceptance.greedy import GreedyRule
+from medusa_core.acceptance.typical import TypicalRule
+from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.load import load_backbone
+from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, TypicalAcceptance
+from medusa_core.drafters.base import Drafter
+from medusa_core.drafters.medusa import MedusaDrafter
+from medusa_core.drafters.none import NoDrafter
+from medusa_core.engine import Engine
+from medusa_core.errors import CheckpointError, OutOfMemory
+from medusa_core.events import Event, Finished, Node, Progress, Step
+from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
+from medusa_core.model_info import ChatMessage, ModelInfo
+from medusa_core.state import State
+from medusa_core.text import ChatText, Increments
+
+
+class Chat:
+    """A loaded model with its heads. One reply at a time."""
+
+    def __init__(
+        self, backbone: Backbone, text: ChatText, checkpoint: HeadsCheckpoint | None, info: ModelInfo
+    ) -> None:
+        self.backbone, self.text, self.checkpoint, self.info = backbone, text, checkpoint, info
+        self._state = State(backbone.new_cache())
+
+    def reply(
+        self, messages: Sequence[ChatMessage], config: DecodingConfig, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Event]:
+        """Answer the conversation: Progress, Prefilled, Steps with their text and spans, Finished.
+
+        Raises NoChatTemplate, or OutOfMemory where an allocation fails on the way; the chat stays usable.
+        """
+        prompt = self.text.prompt_ids(messages)
+        engine = Engine(
+            self.backbone,
+            self._drafter(config),
+            _rule(config.acceptance, explain=config.explain),
+            stop_ids=self.text.stop_ids,
+            max_new_tokens=config.max_new_tokens,
+        )
+        increments = self.text.increments()
+        try:
+            for event in engine.generate(self._state, prompt, stop):
+                yield self._with_text(event, increments)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            self._forget()
+            raise OutOfMemory(
+                "There was not enough memory to go on with this reply. Close other programs, or start a shorter chat."
+            ) from error
+        except Exception:
+            self._forget()  # rows and tokens may disagree now; the next turn reads everything anew
+            raise
+
+    def _drafter(self, config: DecodingConfig) -> Drafter:
+        if self.checkpoint is None or not config.drafting:
+            return NoDrafter()
+        return MedusaDrafter(self.checkpoint.heads, self.checkpoint.tree, config.nodes)
+
+    def _forget(self) -> None:
+        self._state = State(self.backbone.new_cache())
+        if self.backbone.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _with_text(self, event: Event, increments: Increments) -> Event:
+        if isinstance(event, Step):
+            spans = tuple(increments.add(token) for token in event.token_ids)
+            nodes = tuple(self._with_pieces(node) for node in event.nodes)
+            return replace(event, nodes=nodes, spans=spans, text=increments.release())
+        if isinstance(event, Finished):
+            tail = increments.flush()
+            return replace(event, tail=tail, text=increments.text)
+        return event
+
+    def _with_pieces(self, node: Node) -> Node:
+        verdict = node.verdict
+        if verdict is not None and verdict.choice is not None:
+            verdict = replace(verdict, choice_text=self.text.piece(verdict.choice))
+        return replace(node, text=self.text.piece(node.token_id), verdict=verdict)
+
+
+def _rule(acceptance: Acceptance, *, explain: bool) -> Rule:
+    if isinstance(acceptance, TypicalAcceptance):
+        return TypicalRule(acceptance)
+    return GreedyRule(explain=explain)
+
+
+def open_folder(
+    folder: Path, heads: Path | None, *, name: str, heads_name: str, dtype: Dtype, device: Device
+) -> Generator[Progress, None, Chat]:
+    """Load a model folder and its heads. Heads that cannot be used are left out, the reason said in `Chat.info`."""
+    backbone, text, precision = yield from load_backbone(folder, dtype, device)
+    checkpoint, problem = None, ""
+    if heads is not None:
+        try:
+            checkpoint = load_heads(heads, backbone)
+        except CheckpointError as error:
+            problem = str(error)
+    info = ModelInfo(
+        name=name,
+        dtype=precision,
+        device=_device_name(backbone.device),
+        parameters=backbone.spec.parameters,
+        context_size=backbone.spec.context_size,
+        num_heads=checkpoint.heads.shape.num_heads if checkpoint else 0,
+        heads_name=heads_name if checkpoint else "none",
+        heads_problem=problem,
+    )
+    return Chat(backbone, text, checkpoint, info)
+
+
+def _device_name(device: torch.device) -> str:
+    return f"cuda ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"

@@ -1,0 +1,1 @@
+"""Guess what comes next: one protocol, one room per method."""

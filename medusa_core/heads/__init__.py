@@ -1,0 +1,1 @@
+"""Trained modules that guess ahead, and their files; they know nothing of decoding."""

@@ -1,0 +1,30 @@
+"""One tree-masked pass of the model: logits and hidden state of every node (Medusa, section 2.1.2).
+
+Each node sees the cached context, its ancestors and itself; its position is the context's length plus its depth.
+Knows nothing of who drafted the tree or of what will be accepted.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from medusa_core.backbone.base import Backbone
+from medusa_core.records import CandidateTree, Scores
+from medusa_core.state import State
+from medusa_core.tree import Tree
+
+
+def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Scores:
+    """Score N nodes in one pass; their N rows are appended to the cache until `State.commit` keeps the path."""
+    depths, mask = _tensors(candidates.tree, backbone.device)
+    token_ids = torch.tensor(candidates.token_ids, device=backbone.device)
+    hidden = backbone.forward(token_ids, state.cache.length + depths, mask, state.cache)
+    return Scores(logits=backbone.logits(hidden), hidden=hidden)
+
+
+@lru_cache(maxsize=64)
+def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step."""
+    return torch.tensor(tree.depths, device=device), torch.tensor(tree.mask, device=device)
