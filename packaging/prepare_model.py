@@ -27,6 +27,9 @@ def main() -> int:
     except MedusaError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        conversion.close()
+        return 130
     return 0
 
 
