@@ -105,6 +105,11 @@ class TreeView(QWidget):
         """Whether the tree is larger than its fitted size, or moved."""
         return self._zoom != 1.0 or not self._offset.isNull()
 
+    @property
+    def fading(self) -> bool:
+        """Whether a held step is still fading in."""
+        return self._fade.state() is QVariantAnimation.State.Running
+
     def grid(self) -> Grid:
         """The grid at the present size and zoom."""
         grid = fit(self._extent, self.width(), self.height() - HEAD_PX - KEY_PX)
@@ -198,7 +203,7 @@ class TreeView(QWidget):
             return
         paint_heads(painter, self._theme, self._columns(), (1.0, *self._acceptance))  # the root is always kept
         painter.setClipRect(QRectF(0, HEAD_PX, self.width(), self.height() - HEAD_PX - KEY_PX))
-        if self._fade.state() is QVariantAnimation.State.Running:
+        if self.fading:
             painter.setOpacity(self._fade.currentValue())
         paint_tree(painter, self._step, self.boxes(), self._theme, self._zoom)
         painter.setOpacity(1.0)

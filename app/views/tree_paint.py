@@ -19,7 +19,7 @@ from medusa_core.events import Node, NodeState, Step
 
 CHIP_RADIUS = 4.0
 TEXT_INSET = 5.0
-BAR_FROM_PX = 15.0  # a lower chip has no room for the bar under its text
+BAR_FROM_PX = 18.0  # a lower chip has no room for the bar under its text
 SMALLEST_PX = 9  # of a token's text
 KEY = ((NodeState.ACCEPTED, "kept"), (NodeState.REJECTED, "not kept"), (NodeState.UNREACHED, "never judged"))
 BACK_TO_FRONT = (NodeState.UNREACHED, NodeState.REJECTED, NodeState.ACCEPTED, NodeState.ROOT)

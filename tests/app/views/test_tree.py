@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QToolButton
+from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme, load_themes
@@ -223,6 +223,33 @@ def test_ctrl_and_wheel_zoom_a_drag_pans_and_fit_returns(view: TreeView, qtbot: 
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert view.boxes() == fitted
     assert not button.isVisible()
+
+
+class Style(QProxyStyle):
+    """A desktop that asks for animations of this many ms; 0 asks for none."""
+
+    def __init__(self, milliseconds: int) -> None:
+        super().__init__("Fusion")
+        self.milliseconds = milliseconds
+
+    def styleHint(self, hint: QStyle.StyleHint, *rest: object) -> int:
+        if hint is QStyle.StyleHint.SH_Widget_Animation_Duration:
+            return self.milliseconds
+        return super().styleHint(hint, *rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("milliseconds", "held", "fades"), [(200, True, True), (200, False, False), (0, True, False)])
+def test_only_a_held_step_fades_in_and_only_where_the_desktop_allows_motion(
+    view: TreeView, milliseconds: int, held: bool, fades: bool
+) -> None:
+    style = Style(milliseconds)
+    view.setStyle(style)
+    first, second = steps(2)
+    view.show_step(first, ())
+    view.show_step(second, (), fade=held)
+    assert view.fading is fades
+    view.show_step(first, ())
+    assert not view.fading
 
 
 def test_the_tree_cannot_be_dragged_away(view: TreeView) -> None:
