@@ -1,0 +1,111 @@
+"""The whole app over a chat that replays recorded events, with no model and no thread left behind."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QThread
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app import theme as looks
+from app.application import Application
+from app.controller import Phase
+from medusa_core.config import ModelConfig
+from medusa_core.events import Progress
+from medusa_core.testing import ReplayChat, scripted_reply
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left_behind() -> Iterator[None]:
+    """Fail a test that leaves a QThread running: Qt would abort the process when it is destroyed."""
+    yield
+    left = [found for found in gc.get_objects() if isinstance(found, QThread) and _runs(found)]
+    for thread in left:
+        thread.wait(2000)
+    assert not left, f"the test left threads running: {[thread.objectName() for thread in left]}"
+
+
+def _runs(thread: QThread) -> bool:
+    try:
+        return thread.isRunning()
+    except RuntimeError:  # Qt's side of it is gone already
+        return False
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> looks.Theme:
+    """The light theme, worn by the whole app."""
+    light = looks.load_themes()["light"]
+    looks.apply(qapp, light)
+    return light
+
+
+@pytest.fixture
+def chat() -> ReplayChat:
+    """The model that stands in; a test may change what it replays."""
+    return ReplayChat(events=scripted_reply(40))
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return tmp_path / "profile é ☃"
+
+
+@pytest.fixture
+def start_app(qtbot: QtBot, profile: Path, chat: ReplayChat) -> Iterator[Callable[..., Application]]:
+    """Build and show the app; unless told otherwise, wait until the model is loaded."""
+    started: list[Application] = []
+
+    def opener(_config: ModelConfig, _cache: Path) -> Generator[Progress, None, ReplayChat]:
+        yield Progress("Reading the weights", 1, 2)
+        return chat
+
+    def start(
+        open_model: Callable[..., Generator[Progress, None, object]] = opener, *, ready: bool = True
+    ) -> Application:
+        app = Application(profile, profile / "models", open_model)
+        started.append(app)
+        app.show()
+        if ready:
+            qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
+        return app
+
+    yield start
+    for app in started:
+        app.window.close()
+        assert app.closed_cleanly
+
+
+@pytest.fixture
+def app(start_app: Callable[..., Application]) -> Application:
+    """The app with its model loaded."""
+    return start_app()
+
+
+@pytest.fixture
+def wait_for_rest(qtbot: QtBot) -> Callable[[Application], None]:
+    """Wait until the running job has ended and its last batch is drawn."""
+
+    def wait(app: Application) -> None:
+        qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.IDLE), timeout=10_000)
+        qtbot.wait(60)
+
+    return wait
+
+
+@pytest.fixture
+def ask(qtbot: QtBot, wait_for_rest: Callable[[Application], None]) -> Callable[..., None]:
+    """Type a message, press Enter, and wait for the end of the reply."""
+
+    def ask(app: Application, text: str = "hello", *, wait: bool = True) -> None:
+        qtbot.keyClicks(app.views.composer.edit, text)
+        qtbot.keyClick(app.views.composer.edit, Qt.Key.Key_Return)
+        assert app.controller.phase is Phase.REPLYING
+        if wait:
+            wait_for_rest(app)
+
+    return ask

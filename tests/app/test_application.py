@@ -1,0 +1,271 @@
+"""The app as a whole: from a typed message to words and trees on the screen, and back to rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.application import Application
+from app.controller import Phase
+from app.views.composer import ComposerState
+from medusa_core.config import DecodingConfig, TypicalAcceptance
+from medusa_core.events import Finished, Progress, Step, StopReason
+from medusa_core.testing import ReplayChat, scripted_reply
+
+Start = Callable[..., Application]
+Ask = Callable[..., None]
+
+
+def test_a_question_is_answered_word_for_word(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    ask(app, "Tell me about cats")
+    finished = chat.events[-1]
+    assert isinstance(finished, Finished)
+    reply = app.views.chat.replies()[0]
+    assert reply.text.text == finished.text
+    assert reply.text.toPlainText() == finished.text
+    assert reply.footer.text().startswith(f"{finished.tokens}\u00a0tokens")
+    assert f"{finished.tokens_per_step:.2f}" in reply.footer.text()
+    assert app.views.panel.steps == tuple(event for event in chat.events if isinstance(event, Step))
+    assert app.views.composer.text() == ""
+
+
+def test_the_whole_conversation_is_sent_each_turn(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    app.controller.change_setting("system_prompt", "Be brief.")
+    ask(app, "one")
+    ask(app, "two")
+    messages, _ = chat.calls[-1]
+    finished = chat.events[-1]
+    assert isinstance(finished, Finished)
+    assert messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": finished.text},
+        {"role": "user", "content": "two"},
+    ]
+
+
+def test_settings_apply_to_the_next_message(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    ask(app)
+    app.controller.change_setting("acceptance", "typical")
+    app.controller.change_setting("epsilon", 0.2)
+    app.controller.change_setting("max_new_tokens", 99)
+    app.window.panel_action.setChecked(False)
+    ask(app)
+    first, second = (config for _, config in chat.calls)
+    assert first == DecodingConfig(explain=True)
+    assert second == DecodingConfig(acceptance=TypicalAcceptance(epsilon=0.2), max_new_tokens=99, explain=False)
+    assert "typical" in app.views.chat.replies()[1].footer.text()
+    assert "typical acceptance" in app.window.status_label.text()
+
+
+def test_the_status_bar_says_what_runs_and_how_full_the_context_is(app: Application, ask: Ask) -> None:
+    assert app.window.status_label.text() == "Replay  ·  fp32  ·  cpu  ·  4 heads  ·  greedy acceptance"
+    ask(app)
+    assert app.window.context_label.text() == "Context 63 of 8\u202f192 tokens"
+
+
+def test_loading_shows_progress_and_typing_is_possible_meanwhile(
+    start_app: Start, qtbot: QtBot, chat: ReplayChat
+) -> None:
+    go_on = threading.Event()
+
+    def opener(*_: object) -> Generator[Progress, None, ReplayChat]:
+        yield Progress("Converting the model", 30, 100)
+        go_on.wait(5)
+        yield Progress("Converting the model", 100, 100)
+        return chat
+
+    app = start_app(opener, ready=False)
+    qtbot.waitUntil(lambda: app.window.status_label.text() == "Converting the model", timeout=5000)
+    assert app.window.progress.value() == 300
+    qtbot.keyClicks(app.views.composer.edit, "hello")
+    qtbot.keyClick(app.views.composer.edit, Qt.Key.Key_Return)
+    assert app.views.composer.text() == "hello"
+    assert not app.views.composer.button.isEnabled()
+    assert "being loaded" in app.views.composer.reason.text()
+    go_on.set()
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
+    assert app.views.composer.button.isEnabled()
+    assert not app.views.composer.reason.text()
+
+
+def test_stop_ends_the_reply_within_one_step(
+    app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot, wait_for_rest: Callable[[Application], None]
+) -> None:
+    chat.seconds_per_step = 0.1
+    ask(app, wait=False)
+    qtbot.waitUntil(lambda: len(app.views.panel.steps) >= 3, timeout=5000)
+    seen = len(app.views.panel.steps)
+    qtbot.keyClick(app.views.composer.edit, Qt.Key.Key_Escape)
+    wait_for_rest(app)
+    assert len(app.views.panel.steps) <= seen + 1
+    assert app.views.chat.replies()[0].footer.text().endswith("stopped")
+    chat.seconds_per_step = 0
+    ask(app)  # and the conversation goes on from the half reply
+    assert chat.calls[-1][0][1]["content"] == app.controller.turns[0].answer != ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"), [(StopReason.LENGTH, "longest reply"), (StopReason.CONTEXT_FULL, "context is full")]
+)
+def test_the_footer_says_why_a_reply_was_cut(
+    app: Application, ask: Ask, chat: ReplayChat, reason: StopReason, words: str
+) -> None:
+    from dataclasses import replace
+
+    finished = chat.events[-1]
+    assert isinstance(finished, Finished)
+    chat.events = [*chat.events[:-1], replace(finished, reason=reason)]
+    ask(app)
+    assert words in app.views.chat.replies()[0].footer.text().replace("\u00a0", " ")
+
+
+def test_a_new_chat_forgets_the_old_one_even_during_a_reply(
+    app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot, wait_for_rest: Callable[[Application], None]
+) -> None:
+    chat.seconds_per_step = 0.05
+    ask(app, wait=False)
+    qtbot.waitUntil(lambda: len(app.views.panel.steps) >= 2, timeout=5000)
+    app.window.new_chat_action.trigger()
+    assert app.views.chat.replies() == ()
+    wait_for_rest(app)
+    assert app.views.chat.replies() == ()
+    assert app.controller.turns == []
+    chat.seconds_per_step = 0
+    ask(app, "afresh")
+    assert chat.calls[-1][0] == [{"role": "user", "content": "afresh"}]
+
+
+def test_slow_mode_paces_the_steps_and_stop_does_not_wait_for_it(
+    app: Application, ask: Ask, qtbot: QtBot, wait_for_rest: Callable[[Application], None]
+) -> None:
+    app.views.panel.slow_toggled.emit(True)
+    ask(app, wait=False)
+    qtbot.wait(700)
+    assert 1 <= len(app.views.panel.steps) <= 4
+    with qtbot.waitSignal(app.worker.finished, timeout=200):
+        qtbot.keyClick(app.views.composer.edit, Qt.Key.Key_Escape)
+    wait_for_rest(app)
+
+
+def test_holding_a_step_outlines_its_words(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    ask(app)
+    reply = app.views.chat.replies()[0]
+    app.views.panel.show_step(7)
+    step = app.views.panel.steps[7]
+    assert reply.text.held_span() == (step.spans[0][0], step.spans[-1][1])
+    app.views.panel.go_live()
+    assert reply.text.held_span() is None
+
+
+def test_choosing_a_word_shows_its_step_also_of_an_older_reply(
+    app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot
+) -> None:
+    first = [event for event in chat.events if isinstance(event, Step)]
+    ask(app)
+    chat.events = scripted_reply(12, seed=5)
+    ask(app)
+    with qtbot.waitSignal(app.views.panel.step_shown) as shown:
+        app.views.chat.replies()[0].text.token_chosen.emit(first[20].spans[-1][0])
+    assert shown.args == [20]
+    assert app.views.panel.steps == tuple(first)
+    assert app.views.chat.replies()[0].text.held_span() == (first[20].spans[0][0], first[20].spans[-1][1])
+    assert app.views.chat.replies()[1].text.held_span() is None
+
+
+def test_folding_the_panel_and_the_tint_are_remembered(start_app: Start, profile: Path) -> None:
+    app = start_app()
+    app.window.panel_action.setChecked(False)
+    app.window.tint_action.setChecked(False)
+    app.window.close()
+    again = start_app()
+    assert not again.views.panel.isVisible()
+    assert not again.window.tint_action.isChecked()
+    assert json.loads((profile / "window.json").read_text(encoding="utf-8"))["panel"] is False
+
+
+def test_closing_during_a_reply_ends_the_thread(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    chat.seconds_per_step = 0.05
+    ask(app, wait=False)
+    app.window.close()
+    assert app.closed_cleanly
+
+
+def test_closing_while_loading_ends_the_thread(start_app: Start, qtbot: QtBot) -> None:
+    def opener(*_: object) -> Generator[Progress, None, None]:
+        while True:
+            yield Progress("Reading the weights", 0, 0)
+            threading.Event().wait(0.01)
+
+    app = start_app(opener, ready=False)
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.LOADING, timeout=5000)
+    app.window.close()
+    assert app.closed_cleanly
+
+
+def test_the_theme_changes_at_once(app: Application, qapp: QApplication) -> None:
+    app.controller.change_setting("theme", "light")
+    light = qapp.palette().color(QPalette.ColorRole.Window)
+    app.controller.change_setting("theme", "dark")
+    assert qapp.palette().color(QPalette.ColorRole.Window).lightnessF() < 0.5 < light.lightnessF()
+    assert QColor(app.theme.surface) == qapp.palette().color(QPalette.ColorRole.Window)
+
+
+def test_everything_the_keyboard_reaches_has_a_name(app: Application, ask: Ask) -> None:
+    ask(app)
+    app.controller.open_settings()
+    nameless = [
+        f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
+        for top in (app.window, app.views.dialog)
+        for widget in top.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not _name(widget)
+    ]
+    assert nameless == []
+
+
+def _name(widget: QWidget) -> str:
+    if widget.parentWidget().objectName().startswith("qt_") or widget.objectName().startswith("qt_"):
+        return "a part that Qt names itself"
+    text = getattr(widget, "text", None)
+    return widget.accessibleName() or (text() if callable(text) else "")
+
+
+def test_the_quick_switch_and_the_dialog_agree(app: Application) -> None:
+    app.window.rule_box.activated.emit(1)
+    assert app.controller.settings["acceptance"] == "typical"
+    app.controller.change_setting("acceptance", "greedy")
+    assert app.window.rule_box.currentData() == "greedy"
+
+
+def test_the_composer_is_ready_again_after_a_reply(app: Application, ask: Ask) -> None:
+    ask(app, wait=False)
+    assert app.views.composer.button.text() == "Stop"
+    ask_ended = app.controller
+    while ask_ended.phase is Phase.REPLYING:
+        QApplication.processEvents()
+    assert app.views.composer.button.text() == "Send"
+    assert app.views.composer._state is ComposerState.READY
+
+
+def test_no_reference_to_none_is_lost_in_a_thousand_calls(app: Application) -> None:
+    label = app.window.status_label
+    before = sys.getrefcount(None)
+    for number in range(1000):
+        label.setText(str(number))
+    assert abs(sys.getrefcount(None) - before) < 200
+
+
+def test_importing_the_app_imports_no_numeric_library() -> None:
+    check = "import sys, app.application; print(sorted({'torch', 'transformers', 'tokenizers'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
