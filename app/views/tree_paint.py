@@ -139,10 +139,13 @@ def _paint_edges(
     starts: Sequence[float],
 ) -> None:
     painter.setBrush(Qt.BrushStyle.NoBrush)
+    paths: dict[float, QPainterPath] = {}  # by width: one stroke a pen is much cheaper than one an edge
     for index in members:
         parent = nodes[index].parent
-        painter.setPen(edge_pen(style, edge_width(nodes[index])))
-        painter.drawPath(_edge(boxes[parent], starts[parent], boxes[index]))
+        path = paths.setdefault(edge_width(nodes[index]), QPainterPath())
+        _add_edge(path, boxes[parent], starts[parent], boxes[index])
+    for width, path in paths.items():
+        painter.strokePath(path, edge_pen(style, width))
 
 
 def _paint_chips(painter: QPainter, style: NodeStyle, boxes: Sequence[Box]) -> None:
@@ -194,9 +197,9 @@ def _bare(node: Node) -> bool:
     return node.state is NodeState.UNREACHED
 
 
-def _edge(start: Box, start_x: float, end: Box) -> QPainterPath:
-    path = QPainterPath(QPointF(start_x, start.middle))
-    path.lineTo(start.right, start.middle)
+def _add_edge(path: QPainterPath, start: Box, start_x: float, end: Box) -> None:
+    path.moveTo(start_x, start.middle)
+    if start_x < start.right:
+        path.lineTo(start.right, start.middle)
     middle = (start.right + end.x) / 2
     path.cubicTo(middle, start.middle, middle, end.middle, end.x, end.middle)
-    return path

@@ -272,4 +272,4 @@ def test_64_nodes_fit_the_panel_and_paint_fast(view: TreeView) -> None:
         view.render(target)
         spent.append(time.process_time() - start)
     assert max(box.y + box.height for box in view.boxes()) <= view.height()
-    assert min(spent) < 0.015  # 3 ms on an idle machine; the margin is for a busy one
+    assert min(spent) < 0.010  # the aim is 5 ms; the margin is for a busy machine
