@@ -32,9 +32,7 @@ from medusa_core.text import ChatText, Increments
 class Chat:
     """A loaded model with its heads. One reply at a time."""
 
-    def __init__(
-        self, backbone: Backbone, text: ChatText, checkpoint: HeadsCheckpoint | None, info: ModelInfo
-    ) -> None:
+    def __init__(self, backbone: Backbone, text: ChatText, checkpoint: HeadsCheckpoint | None, info: ModelInfo) -> None:
         self.backbone, self.text, self.checkpoint, self.info = backbone, text, checkpoint, info
         self._state = State(backbone.new_cache())
 

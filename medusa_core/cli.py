@@ -63,9 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     defaults = _defaults(ModelConfig)
-    parser.add_argument(
-        "--model", default=defaults["model"], help="'default' or a model folder (default: %(default)s)"
-    )
+    parser.add_argument("--model", default=defaults["model"], help="'default' or a model folder (default: %(default)s)")
     parser.add_argument("--dtype", choices=DTYPES, default=defaults["dtype"], help="precision (default: %(default)s)")
     parser.add_argument(
         "--device", choices=DEVICES, default=defaults["device"], help="where to run (default: %(default)s)"
@@ -103,9 +101,7 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument(
         "--delta", type=float, default=typical["delta"], help="typical acceptance (default: %(default)s)"
     )
-    parser.add_argument(
-        "--max-new-tokens", type=int, default=decoding["max_new_tokens"], help="(default: %(default)s)"
-    )
+    parser.add_argument("--max-new-tokens", type=int, default=decoding["max_new_tokens"], help="(default: %(default)s)")
     parser.add_argument(
         "--seed",
         type=int,

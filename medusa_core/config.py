@@ -99,3 +99,38 @@ class DistillConfig:
             raise ConfigError("temperatures is empty; give at least one, for example 0 for greedy replies")
         for temperature in self.temperatures:
             _within("temperature", temperature, 0.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How Medusa heads are trained on a frozen model (Medusa-1)."""
+
+    num_heads: int = 4
+    num_layers: int = 1  # residual blocks of each head
+    draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
+    shared_output: bool = True  # W2 is the model's own output head and not stored
+    soft_labels: bool = True  # learn the model's own distribution at t + k + 1, not only the token it chose
+    epochs: int = 4
+    batch_positions: int = 512
+    learning_rate: float = 1e-3
+    warmup: float = 0.05  # share of the steps
+    head_weight: float = 0.8  # the loss of head k counts head_weight ** k
+    held_out: float = 0.05  # share of replies kept for evaluation and calibration
+    tree_nodes: int = 64  # draft nodes of the calibrated tree; decoding takes its first ones
+    max_rank: int = 10  # guesses of a head that the tree may use
+    checkpoint_seconds: float = 60.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        _within("num_heads", self.num_heads, 1, 16)
+        _within("num_layers", self.num_layers, 0, 8)
+        _within("draft_vocab_size", self.draft_vocab_size, 0, 10_000_000)
+        _within("epochs", self.epochs, 1, 1000)
+        _within("batch_positions", self.batch_positions, 1, 1_000_000)
+        _within("learning_rate", self.learning_rate, 1e-7, 1.0)
+        _within("warmup", self.warmup, 0.0, 1.0)
+        _within("head_weight", self.head_weight, 0.0, 1.0)
+        _within("held_out", self.held_out, 0.001, 0.5)
+        _within("tree_nodes", self.tree_nodes, 1, 256)
+        _within("max_rank", self.max_rank, 1, 100)
+        _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)

@@ -79,9 +79,7 @@ class ChatText:
         return rendered
 
     def _piece(self, token_id: int) -> str:
-        text: str = self._tokenizer.decode(
-            [token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
+        text: str = self._tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
         token = self._tokenizer.convert_ids_to_tokens(token_id)
         if token is None:
             return f"<{token_id}>"  # a row of the output head beyond the tokenizer's vocabulary

@@ -44,9 +44,7 @@ class HeadsShape:
 class MedusaHeads(nn.Module):
     """K heads as stacked tensors, so that all of them are one batched product. L layers, M states, V' guesses."""
 
-    def __init__(
-        self, shape: HeadsShape, output_weight: torch.Tensor, token_map: torch.Tensor | None = None
-    ) -> None:
+    def __init__(self, shape: HeadsShape, output_weight: torch.Tensor, token_map: torch.Tensor | None = None) -> None:
         """`output_weight` (V, H) is the model's; `token_map` (V',) int64 lists the draft vocabulary's token ids.
 
         Raises CheckpointMismatch where the model's sizes are not the heads'.

@@ -141,9 +141,7 @@ class _Batch:
                 self._jobs[place] = None
                 self._cache.lengths[place] = 0
         if not self.idle:
-            self._hidden = self._backbone.forward_batch(
-                torch.tensor(tokens, device=self._backbone.device), self._cache
-            )
+            self._hidden = self._backbone.forward_batch(torch.tensor(tokens, device=self._backbone.device), self._cache)
         return finished
 
     def _move_in(self, place: int, job: _Job) -> None:
