@@ -9,7 +9,7 @@ import math
 from enum import Enum, auto
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 _MOST_LINES = 8
@@ -144,7 +144,8 @@ class _GrowingEdit(QPlainTextEdit):
 
     def height_of(self, lines: int) -> int:
         """With so many lines of text."""
-        return lines * self.fontMetrics().lineSpacing() + 2 * (_PADDING + _FRAME)
+        line = math.ceil(QFontMetricsF(self.font()).lineSpacing() + 0.5)  # the layout rounds up, metrics round down
+        return lines * line + 2 * (_PADDING + _FRAME) + 2  # one spare pixel a side, or the text can be scrolled
 
     def _fit(self) -> None:
         lines = max(1, math.ceil(self.document().size().height()))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import qtawesome
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QPaintEvent
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from app.theme import Theme
+from app.theme import Theme, small_font
 from app.views.token_text import TokenText
 from medusa_core.events import Finished, Prefilled, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
@@ -117,12 +117,14 @@ class Reply(Message):
         self.text.token_chosen.connect(self._choose)
         column = QVBoxLayout(self)
         column.setContentsMargins(INDENT, 0, INDENT, 0)
-        column.setSpacing(4)
+        column.setSpacing(2)
         column.addWidget(self.text)
         column.addWidget(self._bottom())
 
     def _bottom(self) -> QWidget:
         bottom = QWidget()
+        # Two lines' room from the start: nothing moves when the figures come in.
+        bottom.setMinimumHeight(2 * QFontMetrics(small_font()).lineSpacing())
         row = QHBoxLayout(bottom)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QThread
+from PySide6.QtCore import QCoreApplication, QEvent, Qt, QThread
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -34,6 +34,13 @@ def _runs(thread: QThread) -> bool:
         return thread.isRunning()
     except RuntimeError:  # Qt's side of it is gone already
         return False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Delete the widgets of the test for good, so that none is dressed again with those of the next."""
+    if QApplication.instance() is not None:
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 @pytest.fixture

@@ -134,9 +134,7 @@ def test_model_settings_wait_for_a_reload(start_app: Start, qtbot: QtBot, chat: 
     assert not app.views.dialog.reload_button.isEnabled()
 
 
-def test_a_reload_during_a_reply_waits_for_its_end(
-    start_app: Start, ask: Ask, qtbot: QtBot, chat: ReplayChat
-) -> None:
+def test_a_reload_during_a_reply_waits_for_its_end(start_app: Start, ask: Ask, qtbot: QtBot, chat: ReplayChat) -> None:
     openers = Openers(chat)
     app = start_app(openers)
     chat.seconds_per_step = 0.03
@@ -168,10 +166,9 @@ def test_broken_settings_are_kept_aside_and_told(start_app: Start, profile: Path
 
 
 def test_an_exception_nobody_caught_reaches_the_window(app: Application) -> None:
-    try:
-        raise KeyError("lost")
-    except KeyError as error:
-        app.tell_unexpected(KeyError, error, error.__traceback__)
+    with pytest.raises(KeyError) as caught:
+        {}["lost"]
+    app.tell_unexpected(caught.type, caught.value, caught.tb)
     (notice,) = app.views.notices.shown()
     assert notice.topic is Topic.UNEXPECTED
     assert "KeyError" in notice.details
