@@ -21,8 +21,10 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
-from app.controller import ChatModel, Controller, Opener, Views
-from app.settings import BY_KEY, Choice, JsonFile, load_settings
+from app.controller import Controller, Views
+from app.jobs import ChatModel, Opener
+from app.json_file import JsonFile
+from app.settings import BY_KEY, Choice, load_settings
 from app.smoke_test import SmokeTest
 from app.views.about import AboutDialog
 from app.views.chat import Chat, column_width
@@ -174,20 +176,19 @@ def run(options: Options) -> int:
 
 def _folders(options: Options, fresh: Path) -> tuple[Path, Path]:
     """The folder of this person's data, and the one of the models."""
-    if options.profile is not None:
-        profile = options.profile.expanduser().absolute()
-        return profile, profile / "models"
     import platformdirs
 
     from medusa_core.hub import default_cache
 
+    if options.profile is not None:
+        profile = options.profile.expanduser().absolute()
+        return profile, default_cache(profile)
     profile = fresh if options.smoke_test else Path(platformdirs.user_data_dir(NAME, appauthor=False))
     return profile, default_cache()
 
 
 def _open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, ChatModel]:
-    yield Progress("Starting the decoding engine", 0, 0)
-    from medusa_core.chat import open_chat
+    from medusa_core.opening import open_chat  # in the worker's thread, once the window has painted
 
     return (yield from open_chat(config, cache))
 

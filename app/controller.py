@@ -5,15 +5,16 @@ Intents become jobs of the library; its events go to the views. Knows nothing of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings import OPTIONS, JsonFile, Settings
+from app.jobs import ChatModel, Opener, Turn, drafting_reason, loading, messages_of, replying, rule_name
+from app.json_file import JsonFile
+from app.settings import OPTIONS, Settings
 from app.throttle import Throttle
 from app.views.chat import Chat
 from app.views.composer import Composer, ComposerState
@@ -22,24 +23,12 @@ from app.views.notices import Notice, NoticeArea, Topic, Way
 from app.views.panel import DecodingPanel
 from app.views.settings_dialog import SettingsDialog
 from app.views.window import MainWindow
-from app.worker import Failure, StopCheck, Worker
-from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig
+from app.worker import Failure, Worker
+from medusa_core.config import ModelConfig
 from medusa_core.errors import ConfigError
-from medusa_core.events import Event, Finished, Prefilled, Progress, Step
-from medusa_core.model_info import ChatMessage, ModelInfo
+from medusa_core.events import Finished, Prefilled, Progress, Step
 
 _SAVE_AFTER_MS = 400
-
-
-class ChatModel(Protocol):
-    """The part of the library's chat that the app uses."""
-
-    info: ModelInfo
-
-    def reply(self, messages: Sequence[ChatMessage], config: DecodingConfig, stop: StopCheck) -> Iterator[Event]: ...
-
-
-Opener = Callable[[ModelConfig, Path], Generator[Progress, None, ChatModel]]
 
 
 class Phase(Enum):
@@ -49,15 +38,6 @@ class Phase(Enum):
     LOADING = auto()
     READY = auto()
     REPLYING = auto()
-
-
-@dataclass
-class Turn:
-    """One question and what came back."""
-
-    question: str
-    answer: str = ""
-    events: list[object] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +97,7 @@ class Controller(QObject):
         self._loaded_as = config
         self._set_phase(Phase.LOADING)
         self._views.window.show_work("Loading the model", 0, 0)
-        self._worker.run(_loading(self._opener, config, self._cache))
+        self._worker.run(loading(self._opener, config, self._cache))
 
     def stop(self) -> None:
         """End the reply within one step, or cancel loading."""
@@ -166,19 +146,7 @@ class Controller(QObject):
         self._views.panel.begin_reply()
         self._shown_turn = len(self.turns) - 1
         self._set_phase(Phase.REPLYING)
-        self._worker.run(_replying(self._model, self._messages(), config))
-
-    def _messages(self) -> list[ChatMessage]:
-        """What the model is told: a question that was never answered is left out, unless it is the newest."""
-        messages: list[ChatMessage] = []
-        if prompt := self.settings["system_prompt"].strip():
-            messages.append({"role": "system", "content": prompt})
-        for turn in self.turns:
-            if turn.answer or turn is self.turns[-1]:
-                messages.append({"role": "user", "content": turn.question})
-            if turn.answer:
-                messages.append({"role": "assistant", "content": turn.answer})
-        return messages
+        self._worker.run(replying(self._model, messages_of(self.turns, self.settings["system_prompt"]), config))
 
     # Intents: the panel
 
@@ -263,14 +231,14 @@ class Controller(QObject):
 
     def take_batch(self, events: list[object]) -> None:
         """What the running job yielded since the last batch."""
-        progress = [event for event in events if isinstance(event, Progress)]
-        if progress and self.phase is Phase.LOADING:
-            self._views.window.show_work(progress[-1].stage, progress[-1].done, progress[-1].total)
-        events = [event for event in events if isinstance(event, Prefilled | Step | Finished)]
-        if not events or self._dropping or self.phase is not Phase.REPLYING:
+        if self.phase is Phase.LOADING:
+            for event in events:
+                if isinstance(event, Progress):
+                    self._views.window.show_work(event.stage, event.done, event.total)
+        if self._dropping or self.phase is not Phase.REPLYING:
             return
         turn = self.turns[-1]
-        turn.events += events
+        turn.events += [event for event in events if not isinstance(event, Progress)]
         for event in events:
             if isinstance(event, Prefilled):
                 self._context_tokens = event.prompt_tokens
@@ -280,25 +248,25 @@ class Controller(QObject):
             elif isinstance(event, Finished):
                 turn.answer += event.tail
         self._views.chat.show_events(events)
-        self._views.panel.show_events(events)
+        self._views.panel.show_events([event for event in events if not isinstance(event, Progress)])
         self._show_facts()
 
     def take_result(self, result: object) -> None:
         """The running job has ended as it should."""
         self._throttle.flush()
         if self.phase is Phase.LOADING:
-            self._model = result  # type: ignore[assignment]  # the opener's return value, or None where cancelled
-            if result is None:
-                self._loaded_as = None
-                self._views.notices.tell(
-                    Notice(
-                        Topic.MODEL, "Loading was cancelled.", ways=(Way.LOAD_AGAIN, Way.OPEN_SETTINGS), is_error=False
-                    )
-                )
+            self._take_model(result)
         self._after_job()
-        if self._model is not None and self._model.info.heads_problem and not self.turns:
-            ways = (Way.OPEN_SETTINGS, Way.LOAD_AGAIN)
-            self._views.notices.tell(Notice(Topic.HEADS, self._model.info.heads_problem, ways=ways, is_error=False))
+
+    def _take_model(self, model: Any) -> None:
+        """The opener's return value, or None where loading was cancelled."""
+        self._model = model
+        ways = (Way.LOAD_AGAIN, Way.OPEN_SETTINGS)
+        if model is None:
+            self._loaded_as = None
+            self._views.notices.tell(Notice(Topic.MODEL, "Loading was cancelled.", ways=ways, is_error=False))
+        elif model.info.heads_problem:
+            self._views.notices.tell(Notice(Topic.HEADS, model.info.heads_problem, ways=ways[::-1], is_error=False))
 
     def take_failure(self, failure: Failure) -> None:
         """The running job has broken off."""
@@ -362,40 +330,3 @@ class Controller(QObject):
         used = f"Context {grouped(self._context_tokens)} of {grouped(info.context_size)} tokens"
         facts = "  ·  ".join((info.name, info.dtype, info.device, heads, f"{rule} acceptance"))
         self._views.window.show_facts(facts, used)
-
-
-def rule_name(config: DecodingConfig) -> str:
-    """The acceptance rule in one word."""
-    return "greedy" if isinstance(config.acceptance, GreedyAcceptance) else "typical"
-
-
-def drafting_reason(info: ModelInfo) -> str:
-    """Why nothing is drafted; "" where drafting is on."""
-    if info.num_heads:
-        return ""
-    return info.heads_problem or "Drafting is off: no heads are loaded, so each step writes one token."
-
-
-def _loading(opener: Opener, config: ModelConfig, cache: Path) -> Callable[[StopCheck], Generator[Any, None, Any]]:
-    def job(stop: StopCheck) -> Generator[Any, None, ChatModel | None]:
-        events = opener(config, cache)
-        while True:
-            try:
-                event = next(events)
-            except StopIteration as end:
-                return None if stop() else end.value
-            yield event
-            if stop():
-                events.close()
-                return None
-
-    return job
-
-
-def _replying(
-    model: ChatModel, messages: list[ChatMessage], config: DecodingConfig
-) -> Callable[[StopCheck], Generator[Any, None, None]]:
-    def job(stop: StopCheck) -> Generator[Any, None, None]:
-        yield from model.reply(messages, config, stop)
-
-    return job

@@ -8,8 +8,8 @@ from PySide6.QtGui import QFontMetrics, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
-from app.views.token_text import TokenText
-from medusa_core.events import Finished, Prefilled, Step, StopReason
+from app.views.token_text import EDGE, TokenText
+from medusa_core.events import Finished, Prefilled, Progress, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 
 INDENT = 12  # of the text within a message, so that questions and replies share one left edge
@@ -95,7 +95,7 @@ class Question(Message):
         self.setProperty("role", "panel")
         self.text.append_text(text)
         row = QHBoxLayout(self)
-        row.setContentsMargins(INDENT, 8, 8, 8)
+        row.setContentsMargins(INDENT - EDGE, 6, 8, 6)
         row.setSpacing(4)
         row.addWidget(self.text, 1)
         row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
@@ -116,7 +116,7 @@ class Reply(Message):
         self.footer.setWordWrap(True)
         self.text.token_chosen.connect(self._choose)
         column = QVBoxLayout(self)
-        column.setContentsMargins(INDENT, 0, INDENT, 0)
+        column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 0)
         column.setSpacing(2)
         column.addWidget(self.text)
         column.addWidget(self._bottom())
@@ -126,7 +126,7 @@ class Reply(Message):
         # Two lines' room from the start: nothing moves when the figures come in.
         bottom.setMinimumHeight(2 * QFontMetrics(small_font()).lineSpacing())
         row = QHBoxLayout(bottom)
-        row.setContentsMargins(0, 0, 0, 0)
+        row.setContentsMargins(EDGE, 0, EDGE, 0)
         row.setSpacing(8)
         row.addWidget(self.footer, 1)
         row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
@@ -135,7 +135,9 @@ class Reply(Message):
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
         for event in events:
-            if isinstance(event, Prefilled):
+            if isinstance(event, Progress):
+                self.footer.setText(f"{event.stage}…")
+            elif isinstance(event, Prefilled):
                 self._first_token = event.seconds
                 self.footer.setText("Writing…")
             elif isinstance(event, Step):

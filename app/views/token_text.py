@@ -34,6 +34,7 @@ from app.theme import Theme
 
 LINE_HEIGHT = 1.45  # of the font's size
 MEASURE = 72  # characters a line at most
+EDGE = 2  # px about the text, for the outline of a held step
 _AIR = 2.0  # px
 
 # Characters that a text document would drop, double or take for its own structure, one for one, so offsets stay.
@@ -114,7 +115,7 @@ class TokenText(QTextBrowser):
 
     def _set_up_document(self) -> None:
         document = self.document()
-        document.setDocumentMargin(0)
+        document.setDocumentMargin(EDGE)
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         document.setDefaultTextOption(option)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.settings import BY_KEY, OPTIONS, JsonFile, Settings, load_settings
+from app.json_file import JsonFile
+from app.settings import BY_KEY, OPTIONS, Settings, load_settings
 from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig, TypicalAcceptance
 from medusa_core.errors import ConfigError
 

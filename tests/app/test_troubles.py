@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.application import Application
 from app.controller import Phase
-from app.settings import JsonFile
+from app.json_file import JsonFile
 from app.views.notices import Topic, Way
 from medusa_core.config import ModelConfig
 from medusa_core.errors import CheckpointError, OutOfMemory

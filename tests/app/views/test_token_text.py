@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
-from app.views.token_text import CharacterIndex, StepSpan, TokenText, span_of
+from app.views.token_text import EDGE, CharacterIndex, StepSpan, TokenText, span_of
 from medusa_core.events import Step
 from medusa_core.testing import scripted_reply
 
@@ -97,8 +97,8 @@ def test_the_tint_is_where_the_words_are(text: TokenText, theme: Theme) -> None:
     columns = tinted_columns(text, tint)
     space, model = text.fontMetrics().horizontalAdvance(" "), text.fontMetrics().horizontalAdvance("mmmm")
     drafted = text.fontMetrics().horizontalAdvance("wwww")
-    assert min(columns) == pytest.approx(model + space - 2, abs=2)
-    assert max(columns) == pytest.approx(model + space + drafted + 2, abs=2)
+    assert min(columns) == pytest.approx(EDGE + model + space - 2, abs=1.5)
+    assert max(columns) == pytest.approx(EDGE + model + space + drafted + 2, abs=1.5)
     text.set_tinted(False)
     assert len(tinted_columns(text, tint)) == plain
 
@@ -147,7 +147,7 @@ def test_a_click_gives_the_character_under_it(text: TokenText, qtbot: QtBot) -> 
     for offset in range(4):
         for inside in (0.2, 0.8):
             with qtbot.waitSignal(text.token_chosen) as chosen:
-                point = QPointF((offset + inside) * wide, 8).toPoint()
+                point = QPointF(EDGE + (offset + inside) * wide, 8).toPoint()
                 qtbot.mouseClick(text.viewport(), Qt.MouseButton.LeftButton, pos=point)
             assert chosen.args == [offset]
 
@@ -174,5 +174,5 @@ def test_it_is_as_high_as_its_text(text: TokenText) -> None:
     text.append_text("one")
     one = text.height()
     text.append_text("\ntwo\nthree")
-    assert text.height() == pytest.approx(3 * one, abs=3)
-    assert one >= 1.4 * text.font().pixelSize()
+    assert text.height() == pytest.approx(3 * (one - 2 * EDGE) + 2 * EDGE, abs=2)
+    assert one - 2 * EDGE >= 1.4 * text.font().pixelSize()
