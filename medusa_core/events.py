@@ -157,6 +157,8 @@ _KINDS: dict[str, type[Any]] = {
     "training_step": TrainingStep,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+# JSON leaves them as they are, but `str.splitlines` would cut an event's line there.
+_OTHER_LINE_ENDS = str.maketrans({"\x85": r"\u0085", "\u2028": r"\u2028", "\u2029": r"\u2029"})
 
 
 def to_dict(event: Event) -> dict[str, Any]:
@@ -164,8 +166,10 @@ def to_dict(event: Event) -> dict[str, Any]:
     return {"event": _NAMES[type(event)], **asdict(event)}
 
 
-def from_dict(data: dict[str, Any]) -> Event:
+def from_dict(data: Any) -> Event:
     """The event that `to_dict` wrote. Raises ConfigError for an unknown kind or wrong fields."""
+    if not isinstance(data, dict):
+        raise ConfigError(f"not an event: {str(data)[:80]!r}; expected an object with its kind under 'event'")
     values = dict(data)
     kind = _KINDS.get(str(values.pop("event", None)))
     if kind is None:
@@ -183,7 +187,7 @@ def from_dict(data: dict[str, Any]) -> Event:
 def write_log(events: Iterable[Event]) -> Iterator[str]:
     """One JSON line an event."""
     for event in events:
-        yield json.dumps(to_dict(event), ensure_ascii=False)
+        yield json.dumps(to_dict(event), ensure_ascii=False).translate(_OTHER_LINE_ENDS)
 
 
 def read_log(lines: Iterable[str]) -> Iterator[Event]:

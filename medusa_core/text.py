@@ -1,13 +1,15 @@
 """Between text and token ids: chat prompts in, text increments out.
 
-Increments never split a character, and hold back a cluster that is still open (an emoji sequence, a combining mark).
-Each token keeps the span of characters it completed. Knows nothing of models, trees or steps.
+Increments never split a character, nor an emoji sequence, a flag or a modified emoji: the last one is held back while
+it may go on. Each token keeps the span of characters it completed. Knows nothing of models, trees or steps.
 """
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from medusa_core.errors import NoChatTemplate
@@ -15,7 +17,10 @@ from medusa_core.model_info import ChatMessage
 
 _REPLACEMENT = "\ufffd"
 _MARKER = "\u2063marker\u2063"  # invisible separators: no template rewrites them
-_LONGEST_CHARACTER = 4  # bytes of UTF-8, so at most this many tokens hold one character
+_JOINER = "\u200d"
+_MARKS = frozenset({"Mn", "Me", "Mc", "Cf"})  # marks, variation selectors, joiners, tags: part of what stands before
+# Symbols may be the beginning of an emoji sequence; Cn, because Unicode gains emoji that this Python does not know.
+_MAY_GO_ON = _MARKS | {"So", "Sm", "Sk", "Cn"}
 
 
 class ChatText:
@@ -25,6 +30,7 @@ class ChatText:
         self._tokenizer = tokenizer
         self.stop_ids = frozenset(stop_ids)
         self._pieces: dict[int, str] = {}
+        self._bytes: dict[int, bytes] = {}
 
     def prompt_ids(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The conversation in the model's own chat template, ready for the assistant's turn.
@@ -58,6 +64,14 @@ class ChatText:
             self._pieces[token_id] = self._piece(token_id)
         return self._pieces[token_id]
 
+    def token_bytes(self, token_id: int) -> bytes:
+        """What one token adds to the UTF-8 of a reply; it may begin or end inside a character. A special one: none."""
+        if token_id not in self._bytes:
+            text = self.decode([token_id])
+            raw = _raw_bytes(self._tokenizer.convert_ids_to_tokens(token_id)) if _REPLACEMENT in text else b""
+            self._bytes[token_id] = raw or text.encode()
+        return self._bytes[token_id]
+
     def increments(self) -> Increments:
         """A decoder for one reply."""
         return Increments(self)
@@ -74,9 +88,10 @@ class ChatText:
             rendered: str = self._tokenizer.apply_chat_template(
                 list(messages), tokenize=False, add_generation_prompt=add_generation_prompt
             )
-        except TemplateError as error:
+        except (TemplateError, ValueError) as error:
             raise NoChatTemplate(f"The model's chat template refuses this conversation: {error}") from error
-        return rendered
+        # Half a surrogate pair can be pasted into a message, and no tokenizer takes it.
+        return rendered.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
     def _piece(self, token_id: int) -> str:
         text: str = self._tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
@@ -85,18 +100,26 @@ class ChatText:
             return f"<{token_id}>"  # a row of the output head beyond the tokenizer's vocabulary
         if token.startswith("\u2581") and not text.startswith(" "):
             return " " + text  # SentencePiece marks the space that decoding a lone token drops
-        if _REPLACEMENT in text and (raw := _raw_bytes(token)):
+        raw = self.token_bytes(token_id)
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
             return "<" + " ".join(f"{byte:02X}" for byte in raw) + ">"
         return text
 
 
 class Increments:
-    """Token ids in, whole characters out; `text` is everything completed, `released` how much was given out."""
+    """Token ids in, whole characters out; `text` is everything completed, `released` how much was given out.
+
+    A token is decoded together with those just before it, because a tokenizer may drop the space of a sequence's first
+    token. Its bytes only tell whether the end is inside a character: a U+FFFD in the text may also be meant.
+    """
 
     def __init__(self, source: ChatText) -> None:
         self.text = ""
         self.released = 0
         self._source = source
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._ids: list[int] = []
         self._from = 0  # decoding starts here: late enough to be cheap, early enough to keep its surroundings
         self._done = 0  # tokens whose text is complete
@@ -105,13 +128,13 @@ class Increments:
         """Take one token; returns the span of characters [start, end) it completed, empty inside a character."""
         start = len(self.text)
         self._ids.append(token_id)
-        before = self._source.decode(self._ids[self._from : self._done])
-        now = self._source.decode(self._ids[self._from :])
-        waiting = len(self._ids) - self._done
-        if now.endswith(_REPLACEMENT) and waiting < _LONGEST_CHARACTER:
-            return start, start
-        self.text += now[len(before) :]
-        self._from, self._done = self._done, len(self._ids)
+        self._utf8.decode(self._source.token_bytes(token_id))
+        unfinished = len(self._utf8.getstate()[0])  # bytes of the last character, at most 3
+        complete = len(self._ids)
+        while unfinished > 0:
+            complete -= 1
+            unfinished -= len(self._source.token_bytes(self._ids[complete]))
+        self._complete(complete)
         return start, len(self.text)
 
     def release(self) -> str:
@@ -122,36 +145,57 @@ class Increments:
 
     def flush(self) -> str:
         """Whatever is left, at the end of a reply: bytes that never became a character come out as U+FFFD."""
-        before = self._source.decode(self._ids[self._from : self._done])
-        self.text += self._source.decode(self._ids[self._from :])[len(before) :]
-        self._from = self._done = len(self._ids)
+        self._complete(len(self._ids))
         increment, self.released = self.text[self.released :], len(self.text)
         return increment
 
+    def _complete(self, tokens: int) -> None:
+        before = self._source.decode(self._ids[self._from : self._done])
+        text = self._source.decode(self._ids[self._from : tokens])[len(before) :]
+        if text:  # else the token stays in the window: alone it would be no surroundings for the next
+            self.text += text
+            self._from = self._done
+        self._done = tokens
+
 
 def _closed(text: str, start: int) -> int:
-    """The end of the part of `text` from `start` whose last cluster cannot be half an emoji or a bare mark."""
-    end = len(text)
-    while end > start and _stays_open(text[end - 1]):
-        end -= 1
-    return end
+    """The end of what may be shown of `text` from `start`: all but the last cluster where that one may go on."""
+    if start == len(text) or not _may_go_on(text[-1]):
+        return len(text)
+    cluster, half_flag = start, _is_flag_letter(text[start])
+    for index in range(start + 1, len(text)):
+        flag_letter = _is_flag_letter(text[index])
+        if text[index - 1] == _JOINER or _belongs_to_the_one_before(text[index]) or (half_flag and flag_letter):
+            half_flag = False
+        else:
+            cluster, half_flag = index, flag_letter
+    return cluster
 
 
-def _stays_open(character: str) -> bool:
-    """Joiners, marks, modifiers and pictographs: what follows can still belong to the same visible character."""
-    if character.isascii():
-        return False
-    return unicodedata.category(character) in {"Cf", "Mn", "Me", "Mc", "Sk", "So"}
+def _may_go_on(character: str) -> bool:
+    """Whether what follows can belong to the same visible emoji or marked character."""
+    return not character.isascii() and unicodedata.category(character) in _MAY_GO_ON
+
+
+def _belongs_to_the_one_before(character: str) -> bool:
+    return unicodedata.category(character) in _MARKS or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin tones
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"  # a flag is two of these
 
 
 def _raw_bytes(token: str) -> bytes:
-    """The bytes behind a token that is no whole character: `<0xE2>` or the byte alphabet of byte-level BPE."""
-    if token.startswith("<0x") and token.endswith(">"):
-        return bytes([int(token[3:-1], 16)])
+    """The bytes behind a token that is no whole text: `<0xE2>` or the byte alphabet of byte-level BPE; else empty."""
+    if len(token) == len("<0x00>") and token.startswith("<0x") and token.endswith(">"):
+        return bytes.fromhex(token[3:-1])
     alphabet = _byte_alphabet()
-    return bytes(alphabet[character] for character in token if character in alphabet)
+    if any(character not in alphabet for character in token):
+        return b""
+    return bytes(alphabet[character] for character in token)
 
 
+@cache
 def _byte_alphabet() -> dict[str, int]:
     """Byte-level BPE writes a printable Latin-1 byte as itself and the others as characters from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
