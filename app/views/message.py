@@ -134,20 +134,14 @@ class Reply(Message):
 
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
+        self._add([event for event in events if isinstance(event, Step)])
         for event in events:
             if isinstance(event, Progress):
                 self.footer.setText(f"{event.stage}…")
             elif isinstance(event, Prefilled):
-                self._first_token = event.seconds
-                self.footer.setText("Writing…")
-            elif isinstance(event, Step):
-                self._add(event)
+                self._first_token = event.seconds + (self._first_token or 0.0)
             elif isinstance(event, Finished):
                 self.text.append_text(event.tail)
-        if self._metrics.steps:
-            self.footer.setText(f"{self._tokens()} · {self._metrics.tokens_per_second:.1f} tokens/s")
-        for event in events:
-            if isinstance(event, Finished):
                 self._finish(event)
 
     def fail(self) -> None:
@@ -155,11 +149,15 @@ class Reply(Message):
         what = "Broke off" if self.text.text else "No reply; this question is left out of what the model is told"
         self.footer.setText(f"{what} · {self._tokens()}" if self._metrics.tokens else what)
 
-    def _add(self, step: Step) -> None:
-        if self._metrics.steps == 0 and self._first_token is not None:
-            self._first_token += step.seconds
-        self._metrics.add(step)
-        self.text.append_step(step.text, step.spans)
+    def _add(self, steps: list[Step]) -> None:
+        if not steps:
+            return
+        if self._metrics.steps == 0:
+            self._first_token = steps[0].seconds + (self._first_token or 0.0)
+        for step in steps:
+            self._metrics.add(step)
+        self.text.append_steps(steps)
+        self.footer.setText(f"{self._tokens()} · {self._metrics.tokens_per_second:.1f} tokens/s")
 
     def _tokens(self) -> str:
         return counted(self._metrics.tokens, "token")

@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QTextBlock,
     QTextBlockFormat,
     QTextCursor,
@@ -31,11 +32,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser
 
 from app.theme import Theme
+from medusa_core.events import Step
 
 LINE_HEIGHT = 1.45  # of the font's size
 MEASURE = 72  # characters a line at most
 EDGE = 2  # px about the text, for the outline of a held step
 _AIR = 2.0  # px
+_UNSETTLED = 2 * MEASURE  # characters at the end whose lines the next words may still break differently
 
 # Characters that a text document would drop, double or take for its own structure, one for one, so offsets stay.
 _SHOWN_AS = str.maketrans({"\r": "\u200b", "\u2029": "\n", "\0": "\u2400", "\ufdd0": "\ufffd", "\ufdd1": "\ufffd"})
@@ -63,17 +66,17 @@ class CharacterIndex:
     """Character offsets to and from Qt's positions, which count characters beyond U+FFFF twice."""
 
     def __init__(self) -> None:
-        self._length = 0
+        self.length = 0
         self._wide: list[int] = []  # offsets of the characters that count twice
         self._wide_positions: list[int] = []
 
     def append(self, text: str) -> None:
         if not text.isascii():
-            for offset, character in enumerate(text, self._length):
+            for offset, character in enumerate(text, self.length):
                 if character > "\uffff":
                     self._wide_positions.append(offset + len(self._wide))
                     self._wide.append(offset)
-        self._length += len(text)
+        self.length += len(text)
 
     def position(self, offset: int) -> int:
         return offset + bisect_left(self._wide, offset)
@@ -95,6 +98,7 @@ class TokenText(QTextBrowser):
         self._characters = CharacterIndex()
         self._steps: list[StepSpan | None] = []  # by step index
         self._starts: list[int] = []  # of the steps, for bisection
+        self._settled: dict[int, list[QRectF]] = {}  # by step index, for this width
         self._tinted = True
         self._held = -1
         self._pressed_at = QPointF()
@@ -144,12 +148,13 @@ class TokenText(QTextBrowser):
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(text.translate(_SHOWN_AS))
 
-    def append_step(self, text: str, token_spans: Sequence[tuple[int, int]]) -> None:
-        """Add what the next step wrote."""
-        span = span_of(token_spans)
-        self._steps.append(span)
-        self._starts.append(span.start if span else (self._steps_end()))
-        self.append_text(text)
+    def append_steps(self, steps: Sequence[Step]) -> None:
+        """Add what the next steps wrote, in one go: each insertion lays the last paragraph out again."""
+        for step in steps:
+            span = span_of(step.spans)
+            self._steps.append(span)
+            self._starts.append(span.start if span else self._steps_end())
+        self.append_text("".join(step.text for step in steps))
 
     def _steps_end(self) -> int:
         return self._starts[-1] if self._starts else 0
@@ -209,10 +214,24 @@ class TokenText(QTextBrowser):
         painter.setBrush(QColor(self._theme.accepted_tint))
         first = bisect_left(self._starts, self._offset_at(QPointF(0, top)))
         last = bisect_right(self._starts, self._offset_at(QPointF(self.width(), bottom)))
-        for step in self._steps[max(0, first - 1) : last]:
-            if step and step.drafted < step.end:
-                for rectangle in self._rectangles(step.drafted, step.end):
-                    painter.drawRoundedRect(rectangle, 3, 3)
+        for index in range(max(0, first - 1), last):
+            for rectangle in self._tints(index):
+                painter.drawRoundedRect(rectangle, 3, 3)
+
+    def _tints(self, index: int) -> list[QRectF]:
+        """Where the drafted tokens of a step stand; remembered once no new text can move them."""
+        if index in self._settled:
+            return self._settled[index]
+        step = self._steps[index]
+        rectangles = list(self._rectangles(step.drafted, step.end)) if step and step.drafted < step.end else []
+        if step and step.end + _UNSETTLED < self._characters.length:
+            self._settled[index] = rectangles
+        return rectangles
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        if event.size().width() != event.oldSize().width():
+            self._settled.clear()
+        super().resizeEvent(event)
 
     def _paint_held(self, painter: QPainter) -> None:
         span = self.held_span()
@@ -235,8 +254,8 @@ class TokenText(QTextBrowser):
         origin = self.document().documentLayout().blockBoundingRect(block).topLeft()
         metrics = QFontMetricsF(self.font())
         layout = block.layout()
-        for number in range(layout.lineCount()):
-            line = layout.lineAt(number)
+        line = layout.lineForTextPosition(max(0, first))
+        while line.isValid() and line.textStart() < last:
             begin, stop = max(first, line.textStart()), min(last, line.textStart() + line.textLength())
             while begin < stop and self._is_space(block.position() + begin):
                 begin += 1
@@ -249,6 +268,8 @@ class TokenText(QTextBrowser):
                 right += _AIR if self._is_space(block.position() + stop) else 0
                 baseline = origin.y() + line.y() + line.ascent()
                 yield QRectF(origin.x() + left, baseline - metrics.ascent(), right - left, metrics.height())
+            number = line.lineNumber() + 1
+            line = layout.lineAt(number) if number < layout.lineCount() else QTextLine()
 
     def _is_space(self, position: int) -> bool:
         character = self.document().characterAt(position)
