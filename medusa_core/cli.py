@@ -7,18 +7,17 @@ is said in one line on stderr, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 from medusa_core import hub
+from medusa_core.cli_options import add_model_options, defaults, finish
+from medusa_core.cli_train import add_train
 from medusa_core.config import (
-    DEVICES,
-    DTYPES,
     Acceptance,
     DecodingConfig,
     GreedyAcceptance,
@@ -26,14 +25,12 @@ from medusa_core.config import (
     TypicalAcceptance,
 )
 from medusa_core.errors import CheckpointError, MedusaError
-from medusa_core.events import Event, Finished, Progress, Step, write_log
+from medusa_core.events import Event, Finished, Step, write_log
 from medusa_core.model_info import ChatMessage
 from medusa_core.opening import open_chat
 
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
-
-T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of a pipe has gone; Python would complain once more while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return status
 
 
@@ -58,27 +58,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m medusa_core", description="Decode with Medusa heads.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_generate(commands)
+    add_train(commands)
     return parser
-
-
-def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    defaults = _defaults(ModelConfig)
-    parser.add_argument("--model", default=defaults["model"], help="'default' or a model folder (default: %(default)s)")
-    parser.add_argument("--dtype", choices=DTYPES, default=defaults["dtype"], help="precision (default: %(default)s)")
-    parser.add_argument(
-        "--device", choices=DEVICES, default=defaults["device"], help="where to run (default: %(default)s)"
-    )
-    parser.add_argument("--cache", type=Path, help="folder of converted models (default: the user's cache)")
 
 
 def _add_generate(commands: Any) -> None:
     parser = commands.add_parser("generate", help="answer one prompt", description="Answer one prompt.")
     parser.set_defaults(run=_generate)
-    decoding, typical = _defaults(DecodingConfig), _defaults(TypicalAcceptance)
+    decoding, typical = defaults(DecodingConfig), defaults(TypicalAcceptance)
     parser.add_argument("--prompt", required=True, help="the user's message; '-' reads it from standard input")
     parser.add_argument("--system", help="a system message (default: the model's own)")
-    _add_model_options(parser)
-    parser.add_argument("--heads", default=_defaults(ModelConfig)["heads"], help="'default', 'none' or a heads folder")
+    add_model_options(parser)
+    parser.add_argument("--heads", default=defaults(ModelConfig)["heads"], help="'default', 'none' or a heads folder")
     parser.add_argument("--drafter", choices=("medusa", "none"), default="medusa", help="who guesses ahead")
     parser.add_argument(
         "--nodes", type=int, default=decoding["nodes"], help="draft nodes a step at most (default: %(default)s)"
@@ -111,10 +102,6 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument("--json", type=Path, help="write every event to this file, one JSON line each")
 
 
-def _defaults(config: type[Any]) -> dict[str, Any]:
-    return {field.name: field.default for field in dataclasses.fields(config)}
-
-
 def _generate(options: argparse.Namespace) -> int:
     heads = options.heads if options.drafter == "medusa" else hub.NONE
     model = ModelConfig(model=options.model, heads=heads, dtype=options.dtype, device=options.device)
@@ -129,7 +116,7 @@ def _generate(options: argparse.Namespace) -> int:
     messages = _messages(options)
     with ExitStack() as stack:
         log = stack.enter_context(options.json.open("w", encoding="utf-8")) if options.json else None
-        chat = _finish(open_chat(model, options.cache or hub.default_cache()))
+        chat = finish(open_chat(model, options.cache or hub.default_cache()))
         _require_heads(chat, options)
         finished = _stream(chat.reply(messages, decoding), log)
     print(_summary(finished), file=sys.stderr)
@@ -178,19 +165,3 @@ def _summary(finished: Finished) -> str:
         rates = " / ".join(f"{rate:.0%}" for rate in finished.acceptance_per_head)
         parts.append(f"acceptance per head {rates}")
     return " · ".join(parts) + (f" · {finished.message}" if finished.message else "")
-
-
-def _finish(work: Generator[Event, None, T]) -> T:
-    """Run a long operation, its progress on one line of a terminal; returns what it returns."""
-    terminal = sys.stderr.isatty()
-    while True:
-        try:
-            event = next(work)
-        except StopIteration as stop:
-            if terminal:
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            result: T = stop.value
-            return result
-        if terminal and isinstance(event, Progress):
-            share = f" {event.done / event.total:.0%}" if event.total else ""
-            print(f"\r\x1b[K{event.stage}{share}", end="", file=sys.stderr, flush=True)

@@ -105,21 +105,21 @@ class DistillConfig:
 class TrainConfig:
     """How Medusa heads are trained on a frozen model (Medusa-1)."""
 
-    num_heads: int = 4
+    num_heads: int = 4  # heads; each guesses one token further than the one before
     num_layers: int = 1  # residual blocks of each head
     draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
     shared_output: bool = True  # W2 is the model's own output head and not stored
     soft_labels: bool = True  # learn the model's own distribution at t + k + 1, not only the token it chose
-    epochs: int = 4
-    batch_positions: int = 512
-    learning_rate: float = 1e-3
+    epochs: int = 4  # times that every reply is learned from
+    batch_positions: int = 512  # tokens learned from in one step
+    learning_rate: float = 1e-3  # at its highest, after the warm-up
     warmup: float = 0.05  # share of the steps
     head_weight: float = 0.8  # the loss of head k counts head_weight ** k
     held_out: float = 0.05  # share of replies kept for evaluation and calibration
     tree_nodes: int = 64  # draft nodes of the calibrated tree; decoding takes its first ones
     max_rank: int = 10  # guesses of a head that the tree may use
     checkpoint_seconds: float = 60.0
-    seed: int = 1
+    seed: int = 1  # of everything drawn at random
 
     def __post_init__(self) -> None:
         _within("num_heads", self.num_heads, 1, 16)

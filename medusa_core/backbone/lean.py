@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.cache import BatchCache, KVCache
-from medusa_core.backbone.linear import Product, fuse, product
+from medusa_core.backbone.linear import Product, fuse, product, unpacked
 from medusa_core.errors import ModelUnsupported
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "smollm3")
@@ -119,6 +119,11 @@ class LeanBackbone:
             dtype=self._embedding.dtype,
             device=self.device,
         )
+
+    def batch_cache_bytes(self, places: int, capacity: int) -> int:
+        """What `new_batch_cache` takes."""
+        row: int = self._kv_heads * self._head_dim * self._embedding.element_size()
+        return len(self._layers) * 2 * places * capacity * row
 
     def forward(
         self, token_ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache
@@ -239,7 +244,7 @@ def _layer(layer: Any, *, rotary: bool) -> _Layer:
         out=fuse([attention.o_proj]),
         post_norm=layer.post_attention_layernorm.weight.detach(),
         gate_up=fuse([mlp.gate_proj, mlp.up_proj]),
-        down=fuse([mlp.down_proj]),
+        down=unpacked(mlp.down_proj),
     )
 
 

@@ -17,7 +17,7 @@ from medusa_core.tree import RankedTree
 from medusa_core.tree_search import Path, count_paths, expected_tokens, tree_from_paths
 
 Ranks = tuple[int, ...]
-_CHUNK = 1024  # positions at once
+_CHUNK_LOGITS = 2**25  # at once: 128 MiB, whatever the vocabulary
 
 
 @torch.inference_mode()
@@ -28,10 +28,11 @@ def observe_ranks(
 
     Near a reply's end fewer heads have a token to guess, so the tuple is shorter there.
     """
+    chunk = max(_CHUNK_LOGITS // (heads.shape.num_heads * heads.shape.draft_vocab_size), 1)
     observed: list[Ranks] = []
     for hidden, tokens in replies:
-        for start in range(0, len(tokens), _CHUNK):
-            observed += _chunk_ranks(heads, hidden[start : start + _CHUNK], tokens[start:], max_rank)
+        for start in range(0, len(tokens), chunk):
+            observed += _chunk_ranks(heads, hidden[start : start + chunk], tokens[start:], max_rank)
     return observed
 
 

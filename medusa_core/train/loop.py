@@ -10,8 +10,9 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,10 +20,11 @@ import torch
 from torch import nn
 
 from medusa_core.config import TrainConfig
-from medusa_core.errors import TrainingError
+from medusa_core.errors import DiskFull, TrainingError
 from medusa_core.events import HeadFit, TrainingStep
 
 _REPORT_SECONDS = 2.0
+_RUN = 16  # neighbouring positions that stay together in the shuffled order
 
 
 def fit(
@@ -32,11 +34,11 @@ def fit(
     positions: int,
     config: TrainConfig,
     work: Path,
-) -> Iterator[TrainingStep]:
-    """Train `module`'s trainable parameters in place.
+) -> Generator[TrainingStep, None, float]:
+    """Train `module`'s trainable parameters in place; returns the loss at the end, smoothed.
 
     `loss` takes the positions (M,) of a batch, numbers below `positions`; `evaluate` is called after every epoch.
-    Checkpoints go to the folder `work`; one of another configuration is refused with TrainingError.
+    Checkpoints go to the folder `work`; one of another configuration is refused. Raises TrainingError or DiskFull.
     """
     per_epoch = max(math.ceil(positions / config.batch_positions), 1)
     total = per_epoch * config.epochs
@@ -45,9 +47,8 @@ def fit(
         raise TrainingError("There is nothing to train: every parameter is frozen.")
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
     checkpoint = _Checkpoint(work / "training.pt", config, positions)
-    step = checkpoint.restore(module, optimizer)
-    smoothed, started = float("nan"), time.monotonic()
-    reported = saved = started
+    step, smoothed = checkpoint.restore(module, optimizer)
+    reported = saved = started = time.monotonic()
     order, order_epoch = torch.empty(0, dtype=torch.long), -1
     while step < total:
         epoch, place = divmod(step, per_epoch)
@@ -59,24 +60,37 @@ def fit(
         value = loss(order[place * config.batch_positions : (place + 1) * config.batch_positions])
         optimizer.zero_grad(set_to_none=True)
         value.backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
+        if not bool(nn.utils.clip_grad_norm_(parameters, 1.0).isfinite()):
+            # Before the step: a checkpoint must never hold weights that are not numbers.
+            raise TrainingError(
+                f"The gradient is no longer finite at step {step + 1}. Lower the learning rate (--learning-rate)."
+            )
         optimizer.step()
         step += 1
         smoothed = value.item() if math.isnan(smoothed) else 0.98 * smoothed + 0.02 * value.item()
         now = time.monotonic()
         if now - saved >= config.checkpoint_seconds or step == total:
-            checkpoint.save(module, optimizer, step)
+            checkpoint.save(module, optimizer, step, smoothed)
             saved = now
         if step % per_epoch == 0:
             yield TrainingStep(step, total, smoothed, rate, now - started, evaluate())
         elif now - reported >= _REPORT_SECONDS:
             reported = now
             yield TrainingStep(step, total, smoothed, rate, now - started)
+    return smoothed
 
 
 def _order(positions: int, seed: int, epoch: int) -> torch.Tensor:
+    """Every position once: runs of neighbours, the runs shuffled, their borders elsewhere in every epoch.
+
+    Neighbours stay together because labels that look ahead overlap, and a shared label is computed once.
+    """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return torch.randperm(positions, generator=generator)
+    shift = int(torch.randint(_RUN, (), generator=generator))
+    starts = torch.arange(-shift, positions, _RUN)
+    starts = starts[torch.randperm(len(starts), generator=generator)]
+    order = (starts[:, None] + torch.arange(_RUN)).flatten()
+    return order[(order >= 0) & (order < positions)]
 
 
 def _learning_rate(step: int, total: int, config: TrainConfig) -> float:
@@ -96,24 +110,25 @@ class _Checkpoint:
         described = json.dumps({**asdict(config), "positions": positions}, sort_keys=True)
         self._key = hashlib.sha256(described.encode()).hexdigest()
 
-    def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-        """Load what is there; returns the steps already done."""
+    def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+        """Load what is there; returns the steps already done and the smoothed loss, NaN before the first step."""
         if not self._path.exists():
-            return 0
+            return 0, float("nan")
         try:
-            state = torch.load(self._path, weights_only=True)
-        except (OSError, RuntimeError, EOFError) as error:
+            state = torch.load(self._path, map_location="cpu", weights_only=True)
+            key, step, smoothed = state["key"], int(state["step"]), float(state["loss"])
+        except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
             raise TrainingError(f"{self._path} is damaged ({error}); delete it to train from the start.") from error
-        if state["key"] != self._key:
+        if key != self._key:
             raise TrainingError(
                 f"{self._path} belongs to a training with other options or other data. "
                 "Give the same options to go on with it, or delete it to start anew."
             )
         module.load_state_dict(state["module"])
         optimizer.load_state_dict(state["optimizer"])
-        return int(state["step"])
+        return step, smoothed
 
-    def save(self, module: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+    def save(self, module: nn.Module, optimizer: torch.optim.Optimizer, step: int, smoothed: float) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_suffix(".part")
         state = {
@@ -121,6 +136,14 @@ class _Checkpoint:
             "module": module.state_dict(),
             "optimizer": optimizer.state_dict(),
             "step": step,
+            "loss": smoothed,
         }
-        torch.save(state, part)
-        os.replace(part, self._path)
+        try:
+            torch.save(state, part)
+            os.replace(part, self._path)
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError without an errno
+            part.unlink(missing_ok=True)
+            raise DiskFull(
+                f"The checkpoint {self._path} could not be written ({error}); free some space and start again. "
+                "The checkpoint before it is kept."
+            ) from error

@@ -8,7 +8,10 @@ Knows nothing of command lines or of decoding.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
+import shutil
 from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,16 +23,16 @@ from medusa_core.backbone.base import Backbone
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.calibrate.ranks import calibrated_tree, expected_by_size, head_fits, observe_ranks
 from medusa_core.config import DistillConfig, TrainConfig
-from medusa_core.errors import ModelUnsupported
+from medusa_core.errors import ModelUnsupported, TrainingError
 from medusa_core.events import Event, HeadFit
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.text import ChatText
-from medusa_core.train.corpus import Corpus, draft_vocabulary, split
+from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import fit
 from medusa_core.train.losses import hard_loss, soft_loss, weighted_sum
-from medusa_core.train.shards import read_shards
+from medusa_core.train.room import check_out
 
 
 def train_heads(
@@ -38,29 +41,34 @@ def train_heads(
     """Write replies, train, calibrate a tree, save to `out`; returns what was saved.
 
     `work` holds replies and checkpoints: a call that was killed goes on from there. Raises TrainingError, DiskFull,
-    NoChatTemplate, or ModelUnsupported for a model that the lean pass cannot run.
+    OutOfMemory, NoChatTemplate, ConfigError where `out` cannot be written or holds something else, or
+    ModelUnsupported for a model that the lean pass cannot run.
     """
     if not isinstance(backbone, LeanBackbone):
         raise ModelUnsupported(
             f"{backbone.spec.name} ({backbone.spec.family}) cannot write its own training data yet: that needs a "
             "Llama-family model (llama, mistral, qwen2, qwen3, smollm3)."
         )
+    check_out(out)
     replies = work / "replies"
     yield from distill(backbone, text, replies, data)
-    training, held_out = split(read_shards(replies), config.held_out)
+    training, held_out = load(replies, config.held_out)
+    _check_labels(training, config.num_heads)
     heads, coverage = new_heads(backbone, training, config)
     objective = _Objective(heads, training, backbone.output_weight, config)
 
     def evaluate() -> tuple[HeadFit, ...]:
         return head_fits(observe_ranks(heads, held_out.pieces(), config.max_rank), config.num_heads)
 
-    yield from fit(heads, objective, evaluate, len(training.tokens), config, work)
+    run = work / f"run-{_run_key(training, backbone, config)}"
+    loss = yield from fit(heads, objective, evaluate, len(training.tokens), config, run)
     observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
     tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
     record = {
         "data": {**asdict(data), "training_tokens": len(training.tokens), "held_out_tokens": len(held_out.tokens)},
         "training": asdict(config),
         "draft_vocabulary_coverage": round(coverage, 4),
+        "loss": round(loss, 4),
         "held_out": [
             {"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)} for fit in head_fits(observed, config.num_heads)
         ],
@@ -70,7 +78,24 @@ def train_heads(
     }
     checkpoint = HeadsCheckpoint(heads, tree, _base(backbone), record)
     save_heads(out, checkpoint)
+    shutil.rmtree(run, ignore_errors=True)
     return checkpoint
+
+
+def _check_labels(training: Corpus, num_heads: int) -> None:
+    longest = int(training.left.max())
+    if longest < num_heads:
+        raise TrainingError(
+            f"The longest training reply has {longest + 1} tokens, so head {num_heads} has no token to learn. "
+            "Let the model write more tokens (--tokens), or train fewer heads (--heads)."
+        )
+
+
+def _run_key(training: Corpus, backbone: Backbone, config: TrainConfig) -> str:
+    """One name for the same options over the same replies: another training never meets this one's checkpoints."""
+    digest = hashlib.sha256(json.dumps([asdict(config), backbone.spec.fingerprint], sort_keys=True).encode())
+    digest.update(training.tokens.numpy().tobytes())
+    return digest.hexdigest()[:12]
 
 
 def new_heads(backbone: Backbone, corpus: Corpus, config: TrainConfig) -> tuple[MedusaHeads, float]:
@@ -100,27 +125,30 @@ class _Objective:
             self._index = torch.arange(vocab_size)
         else:
             self._rows = output_weight[heads.token_map].float()
-            self._index = torch.full((vocab_size,), -1)
+            self._index = torch.full((vocab_size,), -1)  # -1: outside the draft vocabulary
             self._index[heads.token_map.cpu()] = torch.arange(len(heads.token_map))
 
     def __call__(self, positions: torch.Tensor) -> torch.Tensor:
+        """The weighted loss over the positions (M,) of a batch."""
         device = self._rows.device
         logits = self._heads(self._corpus.hidden[positions].float().to(device))
-        losses = []
-        for k in range(1, self._config.num_heads + 1):
-            targets, valid = self._corpus.ahead(positions, k)
-            losses.append(self._head_loss(logits[k - 1], targets, valid.to(device)))
+        ahead = [self._corpus.ahead(positions, k) for k in range(1, self._config.num_heads + 1)]
+        targets = torch.stack([target for target, _ in ahead])  # (K, M)
+        valid = torch.stack([known for _, known in ahead]).to(device)
+        if self._config.soft_labels:
+            losses = self._soft(logits, targets, valid)
+        else:
+            labels = self._index[self._corpus.tokens[targets]].to(device)
+            losses = hard_loss(logits, labels.clamp_min(0), valid & (labels >= 0))
         return weighted_sum(losses, self._config.head_weight)
 
-    def _head_loss(self, logits: torch.Tensor, targets: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-        device = logits.device
-        if self._config.soft_labels:
-            with torch.no_grad():
-                states = self._corpus.hidden[targets].float().to(device)
-                teacher = torch.nn.functional.linear(states, self._rows).softmax(-1)
-            return soft_loss(logits, teacher, valid)
-        labels = self._index[self._corpus.tokens[targets]].to(device)
-        return hard_loss(logits, labels.clamp_min(0), valid & (labels >= 0))
+    def _soft(self, logits: torch.Tensor, targets: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        # Head 2 at t and head 1 at t + 1 share a label: each distinct one is computed once.
+        distinct, rows = targets.unique(return_inverse=True)
+        with torch.no_grad():
+            states = self._corpus.hidden[distinct].float().to(logits.device)
+            teacher = torch.nn.functional.linear(states, self._rows).softmax(-1)
+        return soft_loss(logits, teacher, rows.to(logits.device), valid)
 
 
 def _base(backbone: Backbone) -> BaseModel:

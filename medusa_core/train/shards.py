@@ -10,6 +10,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,14 @@ class Reply:
     prompt_ids: list[int]
     token_ids: list[int]
     hidden: torch.Tensor  # (n, H): row j is the state that token j was chosen from
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySize:
+    """What a shard's header says of one reply."""
+
+    job: int
+    tokens: int
 
 
 def write_shard(folder: Path, replies: Sequence[Reply]) -> Path:
@@ -70,29 +79,44 @@ def read_shards(folder: Path) -> Iterator[Reply]:
         yield from _read(path)
 
 
-def answered_jobs(folder: Path) -> tuple[set[int], int]:
-    """The prompts that have replies, and the number of reply tokens, from the shards' headers alone."""
-    jobs: set[int] = set()
-    tokens = 0
+def reply_sizes(folder: Path) -> list[ReplySize]:
+    """Every reply in the order written, from the shards' headers alone."""
+    return [
+        ReplySize(entry["job"], entry["tokens"]) for path in sorted(folder.glob(_PATTERN)) for entry in _index(path)
+    ]
+
+
+def answered_prompts(folder: Path) -> set[tuple[int, ...]]:
+    """The token ids of every prompt that has a reply."""
+    prompts: set[tuple[int, ...]] = set()
     for path in sorted(folder.glob(_PATTERN)):
-        for entry in _index(path):
-            jobs.add(entry["job"])
-            tokens += entry["tokens"]
-    return jobs, tokens
+        index = _index(path)
+        with _naming_damage(path), safe_open(path, framework="pt") as file:
+            ids = file.get_tensor("prompts").tolist()
+        start = 0
+        for entry in index:
+            prompts.add(tuple(ids[start : start + entry["prompt"]]))
+            start += entry["prompt"]
+    return prompts
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise TrainingError(f"{path} is damaged ({error}); delete it and start again, the rest is kept.") from error
 
 
 def _index(path: Path) -> list[dict[str, int]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            index: list[dict[str, int]] = json.loads(file.metadata()["replies"])
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise TrainingError(f"{path} is damaged ({error}); delete it and start again, the rest is kept.") from error
+    with _naming_damage(path), safe_open(path, framework="pt") as file:
+        index: list[dict[str, int]] = json.loads(file.metadata()["replies"])
     return index
 
 
 def _read(path: Path) -> Iterator[Reply]:
     index = _index(path)
-    with safe_open(path, framework="pt") as file:
+    with _naming_damage(path), safe_open(path, framework="pt") as file:
         tokens, prompts = file.get_tensor("tokens").tolist(), file.get_tensor("prompts").tolist()
         hidden = file.get_tensor("hidden")
     token_at = prompt_at = 0

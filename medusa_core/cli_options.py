@@ -1,0 +1,65 @@
+"""What the commands share: options that name a model, defaults and help read from the configuration classes, progress.
+
+Knows nothing of what a command does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from medusa_core.config import DEVICES, DTYPES, ModelConfig
+from medusa_core.events import Event, Progress
+
+T = TypeVar("T")
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """--model, --dtype, --device and --cache."""
+    default = defaults(ModelConfig)
+    parser.add_argument("--model", default=default["model"], help="'default' or a model folder (default: %(default)s)")
+    parser.add_argument("--dtype", choices=DTYPES, default=default["dtype"], help="precision (default: %(default)s)")
+    parser.add_argument(
+        "--device", choices=DEVICES, default=default["device"], help="where to run (default: %(default)s)"
+    )
+    parser.add_argument("--cache", type=Path, help="folder of converted models (default: the user's cache)")
+
+
+def defaults(config: type[Any]) -> dict[str, Any]:
+    """The default of every field of a configuration class."""
+    return {field.name: field.default for field in dataclasses.fields(config)}
+
+
+def field_help(config: type[Any], name: str) -> str:
+    """The comment beside a field of a configuration class: it says there, once, what the option means.
+
+    "" where the source is not there to be read, as in a packaged program.
+    """
+    try:
+        source = inspect.getsource(config)
+    except OSError:
+        return ""
+    found = re.search(rf"^    {name}: .*  # (.+)$", source, re.MULTILINE)
+    return found.group(1).replace("%", "%%") if found else ""
+
+
+def finish(work: Generator[Event, None, T]) -> T:
+    """Run a long operation, its progress on one line of a terminal; returns what it returns."""
+    terminal = sys.stderr.isatty()
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as stop:
+            if terminal:
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            result: T = stop.value
+            return result
+        if terminal and isinstance(event, Progress):
+            share = f" {event.done / event.total:.0%}" if event.total else ""
+            print(f"\r\x1b[K{event.stage}{share}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,212 @@
+"""`python -m medusa_core train`: let a model write its training data, train Medusa heads on it, show how good they are.
+
+Replies and checkpoints live in the user's cache, so an interrupted run goes on with the same command. Knows nothing
+of how heads are trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medusa_core import hub
+from medusa_core.cli_options import add_model_options, defaults, field_help, finish
+from medusa_core.config import DistillConfig, ModelConfig, TrainConfig
+from medusa_core.errors import ConfigError
+from medusa_core.events import Event, Progress, TrainingStep
+from medusa_core.opening import open_chat
+
+if TYPE_CHECKING:
+    from medusa_core.chat import Chat
+    from medusa_core.heads.checkpoint import HeadsCheckpoint
+
+# option, configuration class, field
+_OPTIONS: tuple[tuple[str, type[Any], str], ...] = (
+    ("--tokens", DistillConfig, "tokens"),
+    ("--self-written", DistillConfig, "self_written"),
+    ("--temperatures", DistillConfig, "temperatures"),
+    ("--places", DistillConfig, "places"),
+    ("--heads", TrainConfig, "num_heads"),
+    ("--layers", TrainConfig, "num_layers"),
+    ("--draft-vocab", TrainConfig, "draft_vocab_size"),
+    ("--epochs", TrainConfig, "epochs"),
+    ("--batch", TrainConfig, "batch_positions"),
+    ("--learning-rate", TrainConfig, "learning_rate"),
+    ("--seed", TrainConfig, "seed"),
+)
+_INTERRUPTED = "interrupted; the same command goes on from here"
+
+
+def add_train(commands: Any) -> None:
+    """Add the command to the program's commands."""
+    parser = commands.add_parser(
+        "train",
+        help="train Medusa heads for a model, from nothing but the model",
+        description="Train Medusa heads for a model, from nothing but the model: it writes replies, the heads learn "
+        "to foresee them. Ctrl-C or a kill loses little: the same command goes on where it was.",
+    )
+    parser.set_defaults(run=_train)
+    add_model_options(parser)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write the heads to")
+    for option, config, name in _OPTIONS:
+        _add_option(parser, option, config, name)
+    parser.add_argument(
+        "--own-output",
+        action="store_true",
+        help="give every head an output layer of its own (default: the model's output head, shared)",
+    )
+    parser.add_argument(
+        "--hard-labels",
+        action="store_true",
+        help="learn the token that came (default: the model's own distribution there, soft labels)",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder of replies and checkpoints (default: in the user's cache, one for each model and recipe of "
+        "replies, so that asking for more tokens extends what is there)",
+    )
+
+
+def _add_option(parser: argparse.ArgumentParser, option: str, config: type[Any], name: str) -> None:
+    default = defaults(config)[name]
+    text = field_help(config, name)
+    if isinstance(default, tuple):
+        shown = ",".join(f"{value:g}" for value in default)
+        parser.add_argument(option, type=_numbers, default=default, metavar="T,T", help=f"{text} (default: {shown})")
+    else:
+        metavar = option.removeprefix("--").upper()
+        parser.add_argument(
+            option, type=type(default), default=default, metavar=metavar, help=f"{text} (default: %(default)s)"
+        )
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 0,0.7") from error
+
+
+def _train(options: argparse.Namespace) -> int:
+    data = DistillConfig(**_values(options, DistillConfig), seed=_seed(options))
+    config = TrainConfig(
+        **_values(options, TrainConfig),
+        shared_output=not options.own_output,
+        soft_labels=not options.hard_labels,
+    )
+    model = ModelConfig(model=options.model, heads=hub.NONE, dtype=options.dtype, device=options.device)
+    from medusa_core.train.room import check_out
+
+    check_out(options.out)
+    try:
+        chat = finish(open_chat(model, options.cache or hub.default_cache()))
+        from medusa_core.train.medusa1 import train_heads
+
+        work = options.data or _data_folder(chat, data)
+        print(f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True)
+        checkpoint = _report(train_heads(chat.backbone, chat.text, options.out, work, data, config))
+    except KeyboardInterrupt:
+        print(_INTERRUPTED, file=sys.stderr)
+        return 130
+    print("\n".join(_table(checkpoint, options.out)))
+    return 0
+
+
+def _values(options: argparse.Namespace, config: type[Any]) -> dict[str, Any]:
+    """The options' values that belong to a configuration class, by field."""
+    return {
+        name: getattr(options, option.removeprefix("--").replace("-", "_"))
+        for option, owner, name in _OPTIONS
+        if owner is config
+    }
+
+
+def _seed(options: argparse.Namespace) -> int:
+    seed: int = options.seed
+    if not 0 <= seed < 2**31:
+        raise ConfigError(f"--seed is {seed}; it must lie between 0 and {2**31 - 1}")
+    return seed
+
+
+def _data_folder(chat: Chat, data: DistillConfig) -> Path:
+    """One folder for each model and recipe of replies; how many tokens are asked for does not matter."""
+    from medusa_core.train.distill import recipe
+
+    described = hashlib.sha256(json.dumps(recipe(data), sort_keys=True).encode()).hexdigest()[:8]
+    name = f"{chat.info.name}-{chat.backbone.spec.fingerprint}-{described}"
+    return hub.default_cache().parent / "training" / name
+
+
+class _Pace:
+    """How fast something goes on, measured from its first report: what was there before the start does not count."""
+
+    def __init__(self) -> None:
+        self._stage, self._first, self._since = "", 0.0, 0.0
+
+    def rate(self, stage: str, done: float) -> float:
+        """Units a second since the first report of this stage; 0 where that is not known yet."""
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._first, self._since = stage, done, now
+        return (done - self._first) / (now - self._since) if now > self._since else 0.0
+
+
+def _report(work: Generator[Event, None, HeadsCheckpoint]) -> HeadsCheckpoint:
+    """Run the training, one line a report."""
+    pace = _Pace()
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as stop:
+            checkpoint: HeadsCheckpoint = stop.value
+            return checkpoint
+        if isinstance(event, Progress):
+            print(_progress_line(event, pace.rate(event.unit, event.done)), flush=True)
+        elif isinstance(event, TrainingStep):
+            print(_step_line(event, pace.rate("steps", event.step)), flush=True)
+
+
+def _progress_line(event: Progress, rate: float) -> str:
+    parts = [f"{event.stage}: {event.done:,.0f} of {event.total:,.0f} {event.unit}".rstrip()]
+    if rate > 0:
+        parts.append(f"{rate:.0f} {event.unit}/s")
+    return " · ".join(parts) + _time_left(event.total - event.done, rate)
+
+
+def _step_line(event: TrainingStep, rate: float) -> str:
+    line = f"Training: step {event.step:,} of {event.total_steps:,} · loss {event.loss:.4f}"
+    if event.heads:
+        line += " · top-1/top-5 " + " ".join(f"{fit.top1:.1%}/{fit.top5:.1%}" for fit in event.heads)
+    return line + _time_left(event.total_steps - event.step, rate)
+
+
+def _time_left(amount: float, rate: float) -> str:
+    if rate <= 0 or amount <= 0:
+        return ""
+    minutes, seconds = divmod(round(amount / rate), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f" · {hours}:{minutes:02}:{seconds:02} left" if hours else f" · {minutes}:{seconds:02} left"
+
+
+def _table(checkpoint: HeadsCheckpoint, out: Path) -> list[str]:
+    record = checkpoint.training
+    heads = [f"{number:>4} {fit['top1']:>8.1%} {fit['top5']:>8.1%}" for number, fit in enumerate(record["held_out"], 1)]
+    vocabulary = f"{checkpoint.heads.shape.draft_vocab_size:,} tokens"
+    sizes = [f"{size:>4} nodes {tokens:>7.2f}" for size, tokens in record["expected_tokens_per_step"].items()]
+    return [
+        "",
+        f"On held-out replies ({record['data']['held_out_tokens']:,} tokens):",
+        "head    top-1    top-5",
+        *heads,
+        "Expected tokens per step by draft nodes of the tree:",
+        *sizes,
+        f"Draft vocabulary: {vocabulary}, {record['draft_vocabulary_coverage']:.1%} of what the model wrote",
+        f"Heads written to {out}; use them with: python -m medusa_core generate --heads {out} --prompt ...",
+    ]
