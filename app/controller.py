@@ -133,7 +133,7 @@ class Controller(QObject):
         self._context_tokens = 0
         self._views.notices.settle(Topic.REPLY)
         self._views.chat.clear()
-        self._views.panel.begin_reply()
+        self._views.panel.clear()
         self._show_facts()
 
     def _ask(self) -> None:

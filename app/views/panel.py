@@ -86,8 +86,12 @@ class DecodingPanel(QWidget):
         return self._held is None
 
     def begin_reply(self) -> None:
-        """Forget the reply before."""
+        """Forget the reply before; one is coming."""
         self._clear(READING)
+
+    def clear(self) -> None:
+        """Forget the reply before; none is coming."""
+        self._clear(EMPTY)
 
     def show_events(self, events: Sequence[Event]) -> None:
         """Take a batch in: keep every step, draw only the newest, and that only while live."""

@@ -18,6 +18,8 @@ from pytestqt.qtbot import QtBot
 from app.application import Application
 from app.controller import Phase
 from app.views.composer import ComposerState
+from app.views.panel import EMPTY
+from app.views.tree import TreeView
 from medusa_core.config import DecodingConfig, TypicalAcceptance
 from medusa_core.events import Finished, Progress, Step, StopReason
 from medusa_core.testing import ReplayChat, scripted_reply
@@ -145,6 +147,10 @@ def test_a_new_chat_forgets_the_old_one_even_during_a_reply(
     wait_for_rest(app)
     assert app.views.chat.replies() == ()
     assert app.controller.turns == []
+    assert app.views.panel.steps == ()
+    tree = app.views.panel.findChild(TreeView)
+    assert isinstance(tree, TreeView)
+    assert tree.accessibleDescription() == EMPTY
     chat.seconds_per_step = 0
     ask(app, "afresh")
     assert chat.calls[-1][0] == [{"role": "user", "content": "afresh"}]
