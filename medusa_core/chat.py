@@ -15,18 +15,20 @@ from medusa_core.acceptance.base import Rule
 from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.acceptance.typical import TypicalRule
 from medusa_core.backbone.base import Backbone
-from medusa_core.backbone.load import load_backbone
+from medusa_core.backbone.load import load_backbone, memory_errors
 from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, TypicalAcceptance
 from medusa_core.drafters.base import Drafter
 from medusa_core.drafters.medusa import MedusaDrafter
 from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine import Engine
-from medusa_core.errors import CheckpointError, OutOfMemory
+from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Progress, Step
 from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
 from medusa_core.model_info import ChatMessage, ModelInfo
 from medusa_core.state import State
 from medusa_core.text import ChatText, Increments
+
+_NO_MEMORY = "There was not enough memory to go on with this reply. Close other programs, or start a shorter chat."
 
 
 class Chat:
@@ -53,13 +55,9 @@ class Chat:
         )
         increments = self.text.increments()
         try:
-            for event in engine.generate(self._state, prompt, stop):
-                yield self._with_text(event, increments)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            self._forget()
-            raise OutOfMemory(
-                "There was not enough memory to go on with this reply. Close other programs, or start a shorter chat."
-            ) from error
+            with memory_errors(_NO_MEMORY):
+                for event in engine.generate(self._state, prompt, stop):
+                    yield self._with_text(event, increments)
         except Exception:
             self._forget()  # rows and tokens may disagree now; the next turn reads everything anew
             raise

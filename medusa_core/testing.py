@@ -1,4 +1,4 @@
-"""Public test doubles: a chat that replays recorded events, and events made up without a model.
+"""Public test doubles: a chat that replays recorded events, a scripted drafter, and events made up without a model.
 
 Importing this module does not import torch. Knows nothing of the app.
 """
@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from medusa_core.config import DecodingConfig
 from medusa_core.events import (
@@ -25,17 +26,22 @@ from medusa_core.events import (
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.model_info import ChatMessage, ModelInfo
 
+if TYPE_CHECKING:
+    from medusa_core.records import Accepted, CandidateTree
+    from medusa_core.state import State
+
 _WORDS = " the cat sat on a mat and looked at two birds in that old tree while it rained all day long .".split(" ")[1:]
+_PROMPT_TOKENS = 24
 
 
 def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: int = 0) -> list[Event]:
     """The events of a made-up reply with trees of up to `nodes` draft nodes: Prefilled, Steps, Finished."""
     rng = random.Random(seed)
-    events: list[Event] = [Prefilled(prompt_tokens=24, reused_tokens=0, context_size=8192, seconds=0.2)]
+    events: list[Event] = [Prefilled(prompt_tokens=_PROMPT_TOKENS, reused_tokens=0, context_size=8192, seconds=0.2)]
     metrics, text = ReplyMetrics(), ""
     token_ids: list[int] = []
     for index in range(steps):
-        step = _scripted_step(index, text, nodes, heads, rng)
+        step = _scripted_step(index, text, len(token_ids), nodes, heads, rng)
         text += step.text
         token_ids += step.token_ids
         metrics.add(step)
@@ -51,7 +57,7 @@ def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: in
             tokens_per_step=metrics.tokens_per_step,
             tokens_per_second=metrics.tokens_per_second,
             acceptance_per_head=metrics.acceptance_per_head,
-            prompt_tokens=24,
+            prompt_tokens=_PROMPT_TOKENS,
             prefill_seconds=0.2,
             decode_seconds=metrics.seconds,
         )
@@ -59,7 +65,7 @@ def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: in
     return events
 
 
-def _scripted_step(index: int, before: str, count: int, heads: int, rng: random.Random) -> Step:
+def _scripted_step(index: int, before: str, tokens_before: int, count: int, heads: int, rng: random.Random) -> Step:
     parents, depths = [0], [0]
     while len(parents) <= count:
         parent = rng.choice([i for i, depth in enumerate(depths) if depth < heads])
@@ -87,7 +93,7 @@ def _scripted_step(index: int, before: str, count: int, heads: int, rng: random.
         nodes=tuple(nodes),
         path=tuple(path),
         token_ids=tuple(nodes[i].token_id for i in path),
-        context_tokens=24 + index,
+        context_tokens=_PROMPT_TOKENS + tokens_before + len(path),
         seconds=0.03,
         draft_seconds=0.002,
         verify_seconds=0.027,
@@ -178,7 +184,44 @@ class ReplayChat:
             tokens_per_step=metrics.tokens_per_step,
             tokens_per_second=metrics.tokens_per_second,
             acceptance_per_head=metrics.acceptance_per_head,
-            prompt_tokens=24,
+            prompt_tokens=_PROMPT_TOKENS,
             prefill_seconds=0.2,
             decode_seconds=metrics.seconds,
         )
+
+
+class ScriptedDrafter:
+    """Stands in for a drafter: proposes a reply known beforehand, each of its tokens behind wrong ones.
+
+    Every wrong guess has a child of its own, so that a tree mask with an error in it shows in the model's answers.
+    """
+
+    def __init__(self, reply: Sequence[int], *, depth: int = 3, decoys: int = 2) -> None:
+        """`decoys`: wrong guesses beside each true one, 3 at most; the vocabulary must be a multiple of 4."""
+        self._reply, self._depth, self._decoys = list(reply), depth, decoys
+
+    def propose(self, state: State, room: int) -> CandidateTree:
+        """The next `depth` tokens of the reply as a path, wrong guesses on its left."""
+        from medusa_core.records import CandidateTree
+        from medusa_core.tree import Tree
+
+        parents, tokens, ranks, spine = [0], [state.root], [0], 0
+        for token in self._reply[len(state.reply) + 1 :][: self._depth]:
+            wrong = [token ^ (rank + 1) for rank in range(self._decoys)]
+            first = len(parents)
+            parents += [spine] * (self._decoys + 1) + [first + rank for rank in range(self._decoys)]
+            tokens += [*wrong, token, *reversed(wrong)]
+            ranks += [*range(self._decoys + 1), *[0] * self._decoys]
+            spine = first + self._decoys
+        tree = Tree(tuple(parents)).first(room)
+        count = len(tree)
+        return CandidateTree(
+            tree=tree,
+            token_ids=tuple(tokens[:count]),
+            ranks=tuple(ranks[:count]),
+            draft_probabilities=(None, *[0.5] * (count - 1)),
+            sources=(Source.MODEL, *[Source.HEAD] * (count - 1)),
+        )
+
+    def observe(self, state: State, accepted: Accepted) -> None:
+        """The script does not change."""

@@ -1,7 +1,8 @@
 """The matrix products of a pass: several linear modules over one input, run as one where they are plain.
 
-Plain fp32 weights on the CPU are packed once for oneDNN, which reads them about twice as fast as the default BLAS
-path with few rows. Quantized modules (bitsandbytes) are called as they are. Knows nothing of models or layers.
+Plain fp32 weights on the CPU can be packed once for oneDNN, which reads them about twice as fast as the default BLAS
+path with few rows; but it sums in another order. Quantized modules (bitsandbytes) are called as they are.
+Knows nothing of models or layers.
 """
 
 from __future__ import annotations
@@ -13,20 +14,29 @@ from torch import nn
 from torch.nn import functional as F
 
 Product = Callable[[torch.Tensor], torch.Tensor]
+Form = Callable[[torch.Tensor, torch.Tensor | None], Product]
 
 
-def fuse(modules: Sequence[nn.Module]) -> Product:
-    """One product (..., in) -> (..., sum of outs) that equals the modules' outputs side by side."""
+def fuse(modules: Sequence[nn.Module], form: Form) -> Product:
+    """One product (..., in) -> (..., sum of outs) that equals the modules' outputs side by side.
+
+    `form`, `plain` or `fastest`, makes it where the modules are plain ones.
+    """
     if all(type(module) is nn.Linear for module in modules):
         linears = [module for module in modules if isinstance(module, nn.Linear)]
         weight = torch.cat([linear.weight.detach() for linear in linears]) if len(linears) > 1 else linears[0].weight
-        return product(weight.detach(), _joined_bias(linears))
+        return form(weight.detach(), _joined_bias(linears))
     if len(modules) == 1:
         return modules[0]
     return _SideBySide(modules)
 
 
-def product(weight: torch.Tensor, bias: torch.Tensor | None = None) -> Product:
+def plain(weight: torch.Tensor, bias: torch.Tensor | None = None) -> Product:
+    """The product x -> x @ weight.T + bias as transformers computes it, to the last bit."""
+    return _Plain(weight, bias)
+
+
+def fastest(weight: torch.Tensor, bias: torch.Tensor | None = None) -> Product:
     """The product x -> x @ weight.T + bias, in the fastest form for the weight's device and dtype."""
     packable = weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
     return _Packed(weight, bias) if packable else _Plain(weight, bias)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -44,7 +45,10 @@ def load_backbone(
     yield Progress("Loading the model: tokenizer", 1, _STAGES)
     tokenizer = _load_tokenizer(folder)
     yield Progress("Loading the model: weights", 2, _STAGES)
-    with _memory_errors(folder.name):
+    with memory_errors(
+        f"There was not enough memory to load {_display_name(folder)}. "
+        "Close other programs, or choose a smaller model or precision."
+    ):
         model = _load_model(folder, precision, place)
         yield Progress("Loading the model: preparing the pass", 3, _STAGES)
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
@@ -123,10 +127,10 @@ def choose_dtype(dtype: Dtype, device: torch.device) -> str:
 
 def _tree_product_seconds(dtype: torch.dtype) -> float:
     """The time of one product of a tree's size. Processors without 16-bit instructions are far slower in bf16."""
-    from medusa_core.backbone.linear import product
+    from medusa_core.backbone.linear import fastest
 
     weight, rows = torch.ones(2048, 512, dtype=dtype), torch.ones(16, 512, dtype=dtype)
-    multiply = product(weight)
+    multiply = fastest(weight)
     best = float("inf")
     for _ in range(4):
         started = time.perf_counter()
@@ -137,9 +141,8 @@ def _tree_product_seconds(dtype: torch.dtype) -> float:
 
 def check_fit(folder: Path, precision: str, device: torch.device) -> None:
     """Refuse before loading what would not fit: on the CPU the system kills the program without a word."""
-    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    # Weights on disk are 16 bit, as published; fp32 on the CPU also holds the embedding beside the packed output head.
-    needed = int(stored / 2 * _BYTES[precision] * 1.3) + _MARGIN_BYTES
+    # 1.3: fp32 on the CPU also holds the embedding beside the packed output head.
+    needed = int(_stored_parameters(folder) * _BYTES[precision] * 1.3) + _MARGIN_BYTES
     if device.type == "cuda":
         available = torch.cuda.mem_get_info(device)[0]
         where = "free on the GPU"
@@ -151,6 +154,21 @@ def check_fit(folder: Path, precision: str, device: torch.device) -> None:
             f"{_display_name(folder)} needs about {needed / 2**30:.1f} GiB in {precision}, and {available / 2**30:.1f} "
             f"GiB are {where}. Close other programs, or choose a smaller model or precision."
         )
+
+
+def _stored_parameters(folder: Path) -> int:
+    """The weights in the folder's files, counted in their headers: files are of 16 or of 32 bit."""
+    from safetensors import SafetensorError, safe_open
+
+    count = 0
+    for path in folder.glob("*.safetensors"):
+        try:
+            with safe_open(path, framework="pt") as file:
+                count += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
+            raise ModelUnsupported(f"{path} is damaged: {error}. Get the model again.") from error
+    # Pickled weights have no header; they are of 16 bit as a rule.
+    return count or sum(path.stat().st_size // 2 for path in folder.glob("pytorch_model*.bin"))
 
 
 def _load_tokenizer(folder: Path) -> Any:
@@ -179,9 +197,17 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
         )
     try:
         with _quiet():
-            model = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, **options)
+            loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, local_files_only=True, output_loading_info=True, **options
+            )
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise ModelUnsupported(f"The model in {folder} cannot be loaded: {_first_line(error)}") from error
+    model, report = loaded
+    if missing := sorted(report["missing_keys"]):
+        # transformers fills them with random numbers and goes on.
+        raise ModelUnsupported(
+            f"The model in {folder} is incomplete: {len(missing)} weights are missing, {missing[0]} among them."
+        )
     return model.eval().requires_grad_(False)
 
 
@@ -202,14 +228,17 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _memory_errors(name: str) -> Iterator[None]:
-    """Turn a failed allocation into the library's own error."""
+def memory_errors(message: str) -> Iterator[None]:
+    """Turn a failed allocation into the library's own error, with this message."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise OutOfMemory(
-            f"There was not enough memory to load {name}. Close other programs, or choose a smaller model or precision."
-        ) from error
+        raise OutOfMemory(message) from error
+    except RuntimeError as error:
+        # Of the CPU's memory PyTorch reports a plain RuntimeError, which only its text tells from a bug.
+        if "allocate memory" not in str(error):
+            raise
+        raise OutOfMemory(message) from error
 
 
 @contextlib.contextmanager

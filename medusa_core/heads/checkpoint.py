@@ -12,7 +12,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -22,6 +22,8 @@ from medusa_core.backbone.base import Backbone
 from medusa_core.errors import CheckpointError, CheckpointMismatch, ConfigError, TreeError
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.tree import RankedTree
+
+T = TypeVar("T")
 
 FORMAT = "medusa-heads"
 VERSION = 1
@@ -52,6 +54,7 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
 
     A folder of heads that stands there already is replaced.
     """
+    _bring_back(folder)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -70,12 +73,22 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
     }
     (part / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     checkpoint.tree.save(part / _TREE)
-    old = folder.with_name(folder.name + ".old")
+    old = _old(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         os.replace(folder, old)
     os.replace(part, folder)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".old")
+
+
+def _bring_back(folder: Path) -> None:
+    """A save that was killed between its two renames left the heads of before beside their place."""
+    if not folder.exists() and _old(folder).is_dir():
+        os.replace(_old(folder), folder)
 
 
 def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
@@ -84,6 +97,7 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
     Raises CheckpointError where a file is missing, damaged or of another version, CheckpointMismatch where the heads
     belong to another model.
     """
+    _bring_back(folder)
     config = _read_config(folder / _CONFIG)
     base, shape = _identity(folder, config)
     if base.fingerprint != backbone.spec.fingerprint:
@@ -93,16 +107,20 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
             "Train heads for this model, or load the model they belong to."
         )
     tensors = _read_weights(folder / _WEIGHTS)
-    token_map = tensors.get("token_map")
-    if token_map is not None:
-        token_map = token_map.long()
-        if token_map.numel() == 0 or not 0 <= int(token_map.min()) <= int(token_map.max()) < shape.vocab_size:
-            raise CheckpointError(f"{folder / _WEIGHTS}: token_map names tokens outside 0 to {shape.vocab_size - 1}.")
+    token_map = _token_map(folder / _WEIGHTS, tensors, shape)
     try:
+        # Without memory first: a damaged config.json could ask for any amount of it.
+        expected = MedusaHeads(shape, backbone.output_weight.to("meta"), token_map)
+        _compare(folder / _WEIGHTS, expected, tensors)
         heads = MedusaHeads(shape, backbone.output_weight, token_map)
         tree = RankedTree.load(folder / _TREE)
     except (ConfigError, TreeError) as error:
         raise CheckpointError(f"The heads in {folder} are broken: {error}") from error
+    if max(tree.ranks) >= shape.draft_vocab_size:
+        raise CheckpointError(
+            f"{folder / _TREE} asks for the guess of rank {max(tree.ranks)}; "
+            f"these heads choose among {shape.draft_vocab_size} tokens."
+        )
     _fill(folder / _WEIGHTS, heads, tensors)
     return HeadsCheckpoint(heads.requires_grad_(False).eval(), tree, base, config.get("training") or {})
 
@@ -111,16 +129,24 @@ def _identity(folder: Path, config: dict[str, Any]) -> tuple[BaseModel, HeadsSha
     try:
         base = BaseModel(**config["base_model"])
         shape = HeadsShape(
-            num_heads=int(config["num_heads"]),
-            num_layers=int(config["num_layers"]),
-            hidden_size=int(config["hidden_size"]),
-            vocab_size=int(config["vocab_size"]),
-            draft_vocab_size=int(config["draft_vocab_size"]),
-            shared_output=bool(config["shared_output"]),
+            num_heads=_typed(config, "num_heads", int),
+            num_layers=_typed(config, "num_layers", int),
+            hidden_size=_typed(config, "hidden_size", int),
+            vocab_size=_typed(config, "vocab_size", int),
+            draft_vocab_size=_typed(config, "draft_vocab_size", int),
+            shared_output=_typed(config, "shared_output", bool),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / _CONFIG} is incomplete or wrong: {error!r}.") from error
     return base, shape
+
+
+def _typed(config: dict[str, Any], key: str, kind: type[T]) -> T:
+    """The value as it stands: converting it would take "false" for true and 4.7 for 4."""
+    value = config[key]
+    if type(value) is not kind:
+        raise TypeError(f"{key} is {value!r}; it must be of type {kind.__name__}")
+    return value
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -149,8 +175,19 @@ def _read_weights(path: Path) -> dict[str, torch.Tensor]:
         raise CheckpointError(f"{path} is damaged: {error}. Get or train the heads again.") from error
 
 
-def _fill(path: Path, heads: MedusaHeads, tensors: dict[str, torch.Tensor]) -> None:
-    """Copy the tensors in, all of them, none left over; the error lists every difference."""
+def _token_map(path: Path, tensors: dict[str, torch.Tensor], shape: HeadsShape) -> torch.Tensor | None:
+    if "token_map" not in tensors:
+        return None
+    token_map = tensors["token_map"].long()
+    if token_map.numel() == 0 or not 0 <= int(token_map.min()) <= int(token_map.max()) < shape.vocab_size:
+        raise CheckpointError(f"{path}: token_map names tokens outside 0 to {shape.vocab_size - 1}.")
+    if token_map.unique().numel() != token_map.numel():
+        raise CheckpointError(f"{path}: token_map names a token twice.")
+    return token_map
+
+
+def _compare(path: Path, heads: MedusaHeads, tensors: dict[str, torch.Tensor]) -> None:
+    """Every tensor in its shape, none left over; the error lists every difference."""
     expected = {name: tuple(tensor.shape) for name, tensor in heads.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     problems = [f"missing {name} {shape}" for name, shape in expected.items() if name not in found]
@@ -162,6 +199,9 @@ def _fill(path: Path, heads: MedusaHeads, tensors: dict[str, torch.Tensor]) -> N
     ]
     if problems:
         raise CheckpointError(f"{path} does not hold what its config.json says: {'; '.join(problems)}.")
+
+
+def _fill(path: Path, heads: MedusaHeads, tensors: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, target in heads.state_dict().items():
             target.copy_(tensors[name])

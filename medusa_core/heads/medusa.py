@@ -58,6 +58,10 @@ class MedusaHeads(nn.Module):
             )
         if (token_map is None) != (shape.draft_vocab_size == shape.vocab_size):
             raise ConfigError("a draft vocabulary smaller than the model's needs a token_map, and only that does")
+        if token_map is not None and tuple(token_map.shape) != (shape.draft_vocab_size,):
+            raise ConfigError(
+                f"token_map has shape {tuple(token_map.shape)}; the draft vocabulary has {shape.draft_vocab_size} ids"
+            )
         k, layers, h = shape.num_heads, shape.num_layers, shape.hidden_size
         self.w1 = nn.Parameter(output_weight.new_zeros(layers, k, h, h))
         self.b1 = nn.Parameter(output_weight.new_zeros(layers, k, h))
