@@ -8,6 +8,7 @@ from medusa_core.config import (
     DistillConfig,
     GreedyAcceptance,
     ModelConfig,
+    TrainConfig,
     TypicalAcceptance,
 )
 from medusa_core.errors import MedusaError
@@ -33,6 +34,7 @@ __all__ = [
     "RankedTree",
     "ReplyMetrics",
     "Step",
+    "TrainConfig",
     "Tree",
     "TypicalAcceptance",
     "open_chat",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# A busy machine may stall for seconds; how long an example took says nothing about the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 os.environ["QT_QPA_PLATFORM"] = "offscreen"  # before anything opens a window
 
 
