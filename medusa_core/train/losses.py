@@ -53,7 +53,7 @@ class _SoftLoss(torch.autograd.Function):
     def forward(
         ctx: Any, logits: torch.Tensor, teacher: torch.Tensor, rows: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
-        share = valid / valid.sum(-1, keepdim=True).clamp_min(1)  # (K, M)
+        share = valid.to(logits.dtype) / valid.sum(-1, keepdim=True).clamp_min(1)  # (K, M)
         gradient = logits.softmax(-1)
         losses = []
         for k, z in enumerate(logits):
