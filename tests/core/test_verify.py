@@ -1,0 +1,51 @@
+"""One pass over a tree gives every node what a pass over its own path alone would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from medusa_core.backbone.lean import LeanBackbone
+from medusa_core.events import Source
+from medusa_core.records import CandidateTree
+from medusa_core.state import State
+from medusa_core.tree import Tree
+from medusa_core.verify import verify
+
+CONTEXT = [72, 101, 108, 108, 111]
+
+
+@torch.inference_mode()
+def having_read(backbone: LeanBackbone, tokens: list[int]) -> tuple[State, torch.Tensor]:
+    state = State(backbone.new_cache())
+    hidden = backbone.forward(torch.tensor(tokens), torch.arange(len(tokens)), None, state.cache)
+    return state, hidden
+
+
+trees = st.lists(st.integers(0, 10**6), max_size=11).map(
+    lambda seeds: Tree((0, *(seed % (node + 1) for node, seed in enumerate(seeds))))
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=trees, data=st.data())
+def test_every_node_is_scored_as_if_its_path_were_read_alone(
+    tiny_backbone: Callable[..., LeanBackbone], tree: Tree, data: st.DataObject
+) -> None:
+    backbone = tiny_backbone("qwen2")
+    tokens = data.draw(st.lists(st.integers(0, 263), min_size=len(tree), max_size=len(tree)))
+    state, _ = having_read(backbone, CONTEXT)
+    count = len(tree)
+    candidates = CandidateTree(
+        tree, tuple(tokens), (0,) * count, (None,) * count, (Source.MODEL, *[Source.HEAD] * (count - 1))
+    )
+    with torch.inference_mode():
+        scores = verify(backbone, state, candidates)
+    assert state.cache.length == len(CONTEXT) + count
+    for node in range(count):
+        _, hidden = having_read(backbone, [*CONTEXT, *(tokens[n] for n in tree.path(node))])
+        torch.testing.assert_close(scores.hidden[node], hidden[-1], rtol=0, atol=1e-4)
+        torch.testing.assert_close(scores.logits[node], backbone.logits(hidden[-1:])[0], rtol=0, atol=1e-4)
