@@ -93,12 +93,11 @@ def test_epsilon_and_delta_are_the_configured_ones() -> None:
 
 
 def test_a_guess_exactly_at_the_threshold_fails() -> None:
-    """The paper's rule is p > threshold. 1/8 of eight equal tokens, and delta·exp(-ln 8) = 1/8 with delta = 1."""
-    logits = torch.zeros(2, 8)
-    for epsilon, passed in [(0.125, False), (0.1249, True)]:
-        rule = TypicalRule(TypicalAcceptance(epsilon=epsilon, delta=1.0, temperature=1.0))
-        verdict = rule.accept(candidates([0, 0], [0, 3]), Scores(logits, torch.zeros(2, 4))).verdicts[1]
-        assert verdict.probability == pytest.approx(0.125, abs=1e-7)
+    """The paper's rule is p > threshold. A certain token has p = 1 and H = 0 to the last bit, so both sides are exact."""
+    for epsilon, passed in [(1.0, False), (0.9999, True)]:
+        config = TypicalAcceptance(epsilon=epsilon, delta=1.0, temperature=1.0)
+        verdict = accept([0, 0], [0, 3], [CERTAIN, UNIFORM], config).verdicts[1]
+        assert (verdict.probability, verdict.threshold) == (1.0, epsilon)
         assert verdict.passed is passed
 
 
@@ -141,6 +140,12 @@ def test_of_two_longest_paths_the_likelier_wins(swapped: bool) -> None:
         [PEAKED, first[2], second[2], UNIFORM, UNIFORM],
     )
     assert accepted.path == ((0, 1, 3) if swapped else (0, 2, 4))
+
+
+def test_the_likelihood_is_the_whole_paths_not_its_last_nodes() -> None:
+    # Through token 0: 0.7·0.3 = 0.21. Through token 1: 0.2·1 = 0.2, though its last token is certain.
+    accepted = accept([0, 0, 0, 1, 2], [0, 1, 0, 3, 0], [PEAKED, CERTAIN, FLAT, UNIFORM, UNIFORM])
+    assert accepted.path == (0, 2, 4)
 
 
 def test_a_node_below_a_failed_one_is_never_judged() -> None:
