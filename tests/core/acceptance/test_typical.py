@@ -93,7 +93,7 @@ def test_epsilon_and_delta_are_the_configured_ones() -> None:
 
 
 def test_a_guess_exactly_at_the_threshold_fails() -> None:
-    """The paper's rule is p > threshold. A certain token has p = 1 and H = 0 to the last bit, so both sides are exact."""
+    """The rule is p > threshold. A certain token has p = 1 and H = 0 to the last bit, so both sides are exact."""
     for epsilon, passed in [(1.0, False), (0.9999, True)]:
         config = TypicalAcceptance(epsilon=epsilon, delta=1.0, temperature=1.0)
         verdict = accept([0, 0], [0, 3], [CERTAIN, UNIFORM], config).verdicts[1]
