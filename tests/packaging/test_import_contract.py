@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def layers() -> set[str]:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
     ordered = next(contract for contract in contracts if contract["type"] == "layers")
     return {name for layer in ordered["layers"] for name in re.findall(r"[\w.]+", layer)}
 
