@@ -1,0 +1,190 @@
+"""A conversation over a tiny model: turns, reuse, and what happens when something breaks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from medusa_core.backbone.lean import LeanBackbone
+from medusa_core.chat import Chat, open_folder
+from medusa_core.config import DecodingConfig, TypicalAcceptance
+from medusa_core.errors import NoChatTemplate, OutOfMemory
+from medusa_core.events import Event, Finished, Prefilled, Step, StopReason
+from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
+from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.model_info import ChatMessage
+from medusa_core.tiny import save_tiny_model
+from medusa_core.tree import RankedTree, Tree
+
+CONFIG = DecodingConfig(max_new_tokens=24)
+TREE = RankedTree(Tree((0, 0, 0, 1)), (0, 0, 1, 0))
+
+
+def opened(folder: Path, heads: Path | None = None) -> Chat:
+    loading = open_folder(folder, heads, name="Tiny", heads_name="own", dtype="fp32", device="cpu")
+    while True:
+        try:
+            next(loading)
+        except StopIteration as finished:
+            chat: Chat = finished.value
+            return chat
+
+
+def user(text: str) -> ChatMessage:
+    return ChatMessage(role="user", content=text)
+
+
+def finish(events: Iterator[Event]) -> Finished:
+    *_, last = events
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_model(tmp_path_factory.mktemp("model") / "tiny", tied=True, seed=5)
+
+
+@pytest.fixture
+def chat(folder: Path) -> Chat:
+    return opened(folder)
+
+
+@pytest.fixture
+def heads(folder: Path, tmp_path: Path) -> Path:
+    backbone = opened(folder).backbone
+    spec = backbone.spec
+    shape = HeadsShape(
+        num_heads=2,
+        num_layers=1,
+        hidden_size=spec.hidden_size,
+        vocab_size=spec.vocab_size,
+        draft_vocab_size=spec.vocab_size,
+        shared_output=True,
+    )
+    base = BaseModel(spec.name, spec.family, spec.fingerprint)
+    save_heads(tmp_path / "heads", HeadsCheckpoint(MedusaHeads(shape, backbone.output_weight), TREE, base))
+    return tmp_path / "heads"
+
+
+def test_text_spans_and_pieces_agree_with_the_tokens(chat: Chat) -> None:
+    events = list(chat.reply([user("Tell me a story")], DecodingConfig(max_new_tokens=24, explain=True)))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.text == chat.text.decode(finished.token_ids)
+    steps = [event for event in events if isinstance(event, Step)]
+    assert "".join(step.text for step in steps) + finished.tail == finished.text
+    spans = [span for step in steps for span in step.spans]
+    assert len(spans) == finished.tokens
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(spans))
+    for step in steps:
+        assert [node.text for node in step.nodes] == [chat.text.piece(node.token_id) for node in step.nodes]
+
+
+def test_a_second_turn_reuses_the_first_and_answers_as_a_fresh_chat(chat: Chat, folder: Path) -> None:
+    first = finish(chat.reply([user("Hello")], CONFIG))
+    history = [user("Hello"), ChatMessage(role="assistant", content="Hi there"), user("And now?")]
+    second = list(chat.reply(history, CONFIG))
+    fresh = list(opened(folder).reply(history, CONFIG))
+    assert isinstance(second[0], Prefilled)
+    shared = chat.text.prompt_ids([user("Hello")])
+    assert first.prompt_tokens == len(shared)
+    assert second[0].reused_tokens >= len(shared)
+    assert isinstance(fresh[0], Prefilled)
+    assert fresh[0].reused_tokens == 0
+    assert finish(iter(second)).token_ids == finish(iter(fresh)).token_ids
+
+
+def test_the_same_message_again_gives_the_same_reply(chat: Chat) -> None:
+    first, second = (finish(chat.reply([user("Again")], CONFIG)) for _ in range(2))
+    assert first.token_ids == second.token_ids
+
+
+@pytest.mark.parametrize("accept", ["greedy", "typical"])
+def test_heads_are_used_where_asked_for(folder: Path, heads: Path, accept: str) -> None:
+    chat = opened(folder, heads)
+    assert (chat.info.num_heads, chat.info.heads_name, chat.info.heads_problem) == (2, "own", "")
+    config = DecodingConfig(max_new_tokens=12)
+    if accept == "typical":
+        config = DecodingConfig(max_new_tokens=12, acceptance=TypicalAcceptance(epsilon=0.0, delta=0.0))
+    drafted = list(chat.reply([user("Hi")], config))
+    plain = list(chat.reply([user("Hi")], DecodingConfig(max_new_tokens=12, drafting=False)))
+    assert {len(event.nodes) for event in drafted if isinstance(event, Step)} == {4}
+    assert {len(event.nodes) for event in plain if isinstance(event, Step)} == {1}
+    if accept == "greedy":
+        assert finish(iter(drafted)).token_ids == finish(iter(plain)).token_ids
+    else:
+        assert finish(iter(drafted)).steps < 12  # with threshold 0 every path passes
+
+
+def test_broken_heads_are_said_and_the_reply_still_comes(folder: Path, heads: Path) -> None:
+    (heads / "heads.safetensors").write_bytes(b"broken")
+    chat = opened(folder, heads)
+    assert (chat.info.num_heads, chat.info.heads_name) == (0, "none")
+    assert "heads.safetensors is damaged" in chat.info.heads_problem
+    assert finish(chat.reply([user("Hi")], CONFIG)).tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (MemoryError(), OutOfMemory),
+        (torch.OutOfMemoryError("CUDA out of memory"), OutOfMemory),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes"), OutOfMemory),
+        (RuntimeError("shapes differ"), RuntimeError),
+        (KeyError("x"), KeyError),
+    ],
+)
+def test_a_failure_in_the_middle_leaves_the_chat_usable(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception]
+) -> None:
+    expected = finish(chat.reply([user("Hello")], CONFIG)).token_ids
+    backbone: Any = chat.backbone
+    passes = 0
+
+    def failing(*arguments: Any) -> torch.Tensor:
+        nonlocal passes
+        passes += 1
+        hidden = LeanBackbone.forward(backbone, *arguments)
+        if passes == 4:
+            raise error  # rows are written, but nobody has committed them
+        return hidden
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backbone, "forward", failing, raising=False)
+        with pytest.raises(raised) as caught:
+            list(chat.reply([user("Hello")], CONFIG))
+    assert type(caught.value) is raised
+    again = list(chat.reply([user("Hello")], CONFIG))
+    assert isinstance(again[0], Prefilled)
+    assert again[0].reused_tokens == 0
+    assert finish(iter(again)).token_ids == expected
+
+
+def test_an_abandoned_reply_leaves_the_chat_usable(chat: Chat, folder: Path) -> None:
+    reply = chat.reply([user("Hello")], CONFIG)
+    for _ in range(5):
+        next(reply)
+    reply.close()  # type: ignore[attr-defined]
+    expected = finish(opened(folder).reply([user("Something else")], CONFIG)).token_ids
+    assert finish(chat.reply([user("Something else")], CONFIG)).token_ids == expected
+
+
+def test_a_conversation_that_fills_the_context_ends_with_a_message(chat: Chat) -> None:
+    finished = finish(chat.reply([user("a" * 240)], DecodingConfig(max_new_tokens=500)))
+    assert finished.reason in (StopReason.CONTEXT_FULL, StopReason.STOP)
+    too_long = finish(chat.reply([user("a" * 400)], CONFIG))
+    assert (too_long.reason, too_long.tokens, too_long.text) == (StopReason.CONTEXT_FULL, 0, "")
+    assert "new chat" in too_long.message
+
+
+def test_a_model_without_a_chat_template_says_so(folder: Path) -> None:
+    chat = opened(folder)
+    chat.text._tokenizer.chat_template = None
+    with pytest.raises(NoChatTemplate, match="no chat template"):
+        next(iter(chat.reply([user("Hi")], CONFIG)))
