@@ -145,14 +145,14 @@ def check_fit(folder: Path, precision: str, device: torch.device) -> None:
     needed = int(_stored_parameters(folder) * _BYTES[precision] * 1.3) + _MARGIN_BYTES
     if device.type == "cuda":
         available = torch.cuda.mem_get_info(device)[0]
-        where = "free on the GPU"
+        where = "are free on the GPU"
     else:
         available = psutil.virtual_memory().available
-        where = "of memory free"
+        where = "of memory are free"
     if needed > available:
         raise OutOfMemory(
             f"{_display_name(folder)} needs about {needed / 2**30:.1f} GiB in {precision}, and {available / 2**30:.1f} "
-            f"GiB are {where}. Close other programs, or choose a smaller model or precision."
+            f"GiB {where}. Close other programs, or choose a smaller model or precision."
         )
 
 
