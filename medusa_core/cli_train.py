@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core import hub
 from medusa_core.cli_options import add_model_options, defaults, field_help, finish
-from medusa_core.config import DistillConfig, ModelConfig, TrainConfig
+from medusa_core.config import HEADS_KINDS, DistillConfig, ModelConfig, TrainConfig
 from medusa_core.errors import ConfigError
 from medusa_core.events import Event, Progress, TrainingStep
 from medusa_core.opening import open_chat
@@ -56,6 +56,12 @@ def add_train(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write the heads to")
     for option, config, name in _OPTIONS:
         _add_option(parser, option, config, name)
+    parser.add_argument(
+        "--kind",
+        choices=HEADS_KINDS,
+        default=defaults(TrainConfig)["kind"],
+        help=f"{field_help(TrainConfig, 'kind')} (default: %(default)s)",
+    )
     parser.add_argument(
         "--own-output",
         action="store_true",
@@ -98,6 +104,7 @@ def _train(options: argparse.Namespace) -> int:
     data = DistillConfig(**_values(options, DistillConfig), seed=_seed(options))
     config = TrainConfig(
         **_values(options, TrainConfig),
+        kind=options.kind,
         shared_output=not options.own_output,
         soft_labels=not options.hard_labels,
     )

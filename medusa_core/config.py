@@ -13,6 +13,8 @@ from medusa_core.errors import ConfigError
 
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
+HeadsKind = Literal["rooted", "medusa"]
+HEADS_KINDS: tuple[str, ...] = get_args(HeadsKind)
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DEVICES: tuple[str, ...] = get_args(Device)
 
@@ -105,6 +107,7 @@ class DistillConfig:
 class TrainConfig:
     """How Medusa heads are trained on a frozen model (Medusa-1)."""
 
+    kind: HeadsKind = "rooted"  # rooted: the heads see the root of the tree; medusa: exactly the paper's, which do not
     num_heads: int = 4  # heads; each guesses one token further than the one before
     num_layers: int = 1  # residual blocks of each head
     draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
@@ -122,6 +125,8 @@ class TrainConfig:
     seed: int = 1  # of everything drawn at random
 
     def __post_init__(self) -> None:
+        if self.kind not in HEADS_KINDS:
+            raise ConfigError(f"kind is {self.kind!r}; it must be one of {', '.join(HEADS_KINDS)}")
         _within("num_heads", self.num_heads, 1, 16)
         _within("num_layers", self.num_layers, 0, 8)
         _within("draft_vocab_size", self.draft_vocab_size, 0, 10_000_000)

@@ -62,7 +62,8 @@ def _chunk_ranks(heads: MedusaHeads, hidden: torch.Tensor, tokens: torch.Tensor,
     """`hidden` (M, H); `tokens` from the same position to the reply's end."""
     width = min(max_rank, heads.shape.draft_vocab_size)
     device = heads.w1.device
-    guesses = heads.token_ids(heads(hidden.to(device)).topk(width, dim=-1).indices)  # (K, M, width)
+    logits = heads(hidden.to(device), tokens[: len(hidden)].to(device))
+    guesses = heads.token_ids(logits.topk(width, dim=-1).indices)  # (K, M, width)
     rows: list[list[int]] = [[] for _ in range(len(hidden))]
     for head, ranked in enumerate(guesses):
         wanted = tokens[head + 1 : head + 1 + len(hidden)].to(device)

@@ -27,7 +27,7 @@ class MedusaDrafter:
     def propose(self, state: State, room: int) -> CandidateTree:
         """Fill the tree with the heads' guesses; duplicates among siblings cannot occur, ranks differ."""
         tree = self._tree.first(room)
-        tokens, probabilities = self._guesses(state.hidden)
+        tokens, probabilities = self._guesses(state)
         depths = tree.tree.depths
         return CandidateTree(
             tree=tree.tree,
@@ -43,7 +43,9 @@ class MedusaDrafter:
     def observe(self, state: State, accepted: Accepted) -> None:
         """A calibrated tree does not change while decoding."""
 
-    def _guesses(self, hidden: torch.Tensor) -> tuple[list[list[int]], list[list[float]]]:
-        """Token ids and probabilities by head and rank, (K, width), from a hidden state (H,)."""
-        probabilities, indices = self._heads(hidden[None])[:, 0].float().softmax(-1).topk(self._width, dim=-1)
+    def _guesses(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
+        """Token ids and probabilities by head and rank, (K, width), from the root and the state it was chosen from."""
+        roots = torch.tensor([state.root], device=state.hidden.device)
+        logits = self._heads(state.hidden[None], roots)[:, 0]
+        probabilities, indices = logits.float().softmax(-1).topk(self._width, dim=-1)
         return self._heads.token_ids(indices).tolist(), probabilities.tolist()

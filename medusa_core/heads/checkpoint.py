@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.backbone.base import Backbone
 from medusa_core.errors import CheckpointError, CheckpointMismatch, ConfigError, TreeError
+from medusa_core.heads.kinds import KINDS, build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.tree import RankedTree
 
@@ -66,7 +67,7 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
     config = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": "medusa",
+        "kind": checkpoint.heads.kind,
         **asdict(checkpoint.heads.shape),
         "base_model": asdict(checkpoint.base),
         "training": checkpoint.training,
@@ -110,9 +111,10 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
     token_map = _token_map(folder / _WEIGHTS, tensors, shape)
     try:
         # Without memory first: a damaged config.json could ask for any amount of it.
-        expected = MedusaHeads(shape, backbone.output_weight.to("meta"), token_map)
+        output, embedding = backbone.output_weight, backbone.embedding_weight
+        expected = build_heads(config["kind"], shape, output.to("meta"), embedding.to("meta"), token_map)
         _compare(folder / _WEIGHTS, expected, tensors)
-        heads = MedusaHeads(shape, backbone.output_weight, token_map)
+        heads = build_heads(config["kind"], shape, output, embedding, token_map)
         tree = RankedTree.load(folder / _TREE)
     except (ConfigError, TreeError) as error:
         raise CheckpointError(f"The heads in {folder} are broken: {error}") from error
@@ -158,10 +160,10 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a heads file of this program: its 'format' must be {FORMAT!r}.")
-    if config.get("version") != VERSION or config.get("kind") != "medusa":
+    if config.get("version") != VERSION or config.get("kind") not in KINDS:
         raise CheckpointError(
-            f"{path} holds heads of kind {config.get('kind')!r}, version {config.get('version')!r}; "
-            f"this program reads kind 'medusa', version {VERSION}. A newer program may read them."
+            f"{path} holds heads of kind {config.get('kind')!r}, version {config.get('version')!r}; this program "
+            f"reads version {VERSION} of the kinds {' and '.join(KINDS)}. A newer program may read them."
         )
     return config
 

@@ -44,6 +44,8 @@ class HeadsShape:
 class MedusaHeads(nn.Module):
     """K heads as stacked tensors, so that all of them are one batched product. L layers, M states, V' guesses."""
 
+    kind = "medusa"
+
     def __init__(self, shape: HeadsShape, output_weight: torch.Tensor, token_map: torch.Tensor | None = None) -> None:
         """`output_weight` (V, H) is the model's; `token_map` (V',) int64 lists the draft vocabulary's token ids.
 
@@ -75,11 +77,19 @@ class MedusaHeads(nn.Module):
             # A copy: the output head can be the embedding itself, which must not be trained through a head.
             self.w2 = nn.Parameter(rows.detach().clone().repeat(k, 1, 1))
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Hidden states (M, H) -> logits (K, M, V')."""
+    def forward(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states (M, H) -> logits (K, M, V'). The paper's heads do not look at `roots` (M,)."""
         x = hidden.to(self.w1.dtype).expand(self.shape.num_heads, *hidden.shape)
-        for w1, b1 in zip(self.w1, self.b1, strict=True):
+        return self._project(self._blocks(x))
+
+    def _blocks(self, x: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """The residual blocks from `first` on, (K, M, H) -> (K, M, H)."""
+        for w1, b1 in zip(self.w1[first:], self.b1[first:], strict=True):
             x = x + F.silu(torch.baddbmm(b1[:, None], x, w1.transpose(1, 2)))
+        return x
+
+    def _project(self, x: torch.Tensor) -> torch.Tensor:
+        """W2: (K, M, H) -> (K, M, V')."""
         if self.shape.shared_output:
             return F.linear(x, self.w2)
         return torch.bmm(x, self.w2.transpose(1, 2))

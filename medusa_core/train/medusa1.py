@@ -26,13 +26,17 @@ from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import ModelUnsupported, TrainingError
 from medusa_core.events import Event, HeadFit
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
+from medusa_core.heads.kinds import build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.rooted import RootedHeads
 from medusa_core.text import ChatText
 from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import fit
 from medusa_core.train.losses import hard_loss, soft_loss, weighted_sum
 from medusa_core.train.room import check_out
+
+_SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to
 
 
 def train_heads(
@@ -111,7 +115,12 @@ def new_heads(backbone: Backbone, corpus: Corpus, config: TrainConfig) -> tuple[
         shared_output=config.shared_output,
     )
     # Adam needs 32-bit weights, whatever the model runs in.
-    return MedusaHeads(shape, backbone.output_weight.float(), token_map), coverage
+    heads = build_heads(
+        config.kind, shape, backbone.output_weight.float(), backbone.embedding_weight.float(), token_map
+    )
+    if isinstance(heads, RootedHeads):
+        heads.scale_roots(corpus.hidden[:_SCALE_STATES])
+    return heads, coverage
 
 
 class _Objective:
@@ -131,7 +140,8 @@ class _Objective:
     def __call__(self, positions: torch.Tensor) -> torch.Tensor:
         """The weighted loss over the positions (M,) of a batch."""
         device = self._rows.device
-        logits = self._heads(self._corpus.hidden[positions].float().to(device))
+        hidden, roots = self._corpus.hidden[positions], self._corpus.tokens[positions]
+        logits = self._heads(hidden.float().to(device), roots.to(device))
         ahead = [self._corpus.ahead(positions, k) for k in range(1, self._config.num_heads + 1)]
         targets = torch.stack([target for target, _ in ahead])  # (K, M)
         valid = torch.stack([known for _, known in ahead]).to(device)

@@ -70,3 +70,18 @@ def test_the_tree_takes_the_likeliest_paths(tmp_path: Path) -> None:
     assert expected_by_size(tree, counts, 20) == {4: 1 + (8 + 5 + 4 + 4) / 20}
     tree.save(tmp_path / "tree.json")
     assert RankedTree.load(tmp_path / "tree.json") == tree
+
+
+def test_heads_that_see_the_root_are_given_the_token_chosen_from_each_state() -> None:
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    class Watched(MedusaHeads):
+        def forward(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
+            assert roots is not None
+            seen.append((hidden, roots))
+            return super().forward(hidden, roots)
+
+    watched = Watched(heads().shape, torch.eye(V))
+    observe_ranks(watched, [(STATES, TOKENS)], 6)
+    assert torch.equal(torch.cat([hidden for hidden, _ in seen]), STATES)
+    assert torch.equal(torch.cat([roots for _, roots in seen]), TOKENS)

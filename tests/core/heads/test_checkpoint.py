@@ -18,6 +18,7 @@ from medusa_core.errors import CheckpointError, CheckpointMismatch
 from medusa_core.heads import checkpoint as room
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.rooted import RootedHeads
 from medusa_core.tree import RankedTree, Tree
 
 TREE = RankedTree(Tree((0, 0, 1, 0)), (0, 0, 0, 1))
@@ -40,6 +41,23 @@ def made(backbone: LeanBackbone, *, shared: bool = True, token_map: torch.Tensor
         for parameter in heads.parameters():
             parameter.normal_()
     return HeadsCheckpoint(heads, TREE, BaseModel(spec.name, spec.family, spec.fingerprint), {"epochs": 3})
+
+
+def test_heads_that_see_the_root_come_back_as_such(tmp_path: Path, backbone: LeanBackbone) -> None:
+    plain = made(backbone)
+    heads = RootedHeads(plain.heads.shape, backbone.output_weight, backbone.embedding_weight, TOKEN_MAP)
+    with torch.no_grad():
+        for parameter in heads.parameters():
+            parameter.normal_()
+        heads.root_scale.fill_(12.5)
+    save_heads(tmp_path / "rooted", HeadsCheckpoint(heads, TREE, plain.base), torch.float32)
+    loaded = load_heads(tmp_path / "rooted", backbone).heads
+    assert type(loaded) is RootedHeads
+    states, roots = torch.randn(4, backbone.spec.hidden_size), torch.tensor([1, 2, 200, 1])
+    assert torch.equal(loaded(states, roots), heads(states, roots))
+    edit_config(tmp_path / "rooted", kind="medusa")
+    with pytest.raises(CheckpointError, match=r"unexpected root_scale.*unexpected w_root"):
+        load_heads(tmp_path / "rooted", backbone)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from medusa_core.errors import ConfigError, ModelUnsupported, TrainingError
 from medusa_core.events import TrainingStep
 from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.rooted import RootedHeads
 from medusa_core.text import ChatText
 from medusa_core.tiny import tiny_model, tiny_tokenizer
 from medusa_core.train.corpus import Corpus
@@ -189,3 +190,26 @@ def test_a_model_without_the_lean_pass_is_named(text: ChatText, tmp_path: Path) 
     stock = StockBackbone(model, make_spec(model, tiny_tokenizer(), "other"))
     with pytest.raises(ModelUnsupported, match="other"):
         next(train_heads(stock, text, tmp_path / "out", tmp_path / "work", DATA, TRAIN))
+
+
+def test_heads_that_see_the_root_learn_what_only_the_root_tells() -> None:
+    # Every state is the same; the token chosen from it decides the one after: 3 4 3 4 ... or 5 6 5 6 ...
+    tokens = torch.tensor([3, 4] * 10 + [5, 6] * 10)
+    left = torch.cat([torch.arange(19, -1, -1)] * 2)
+    replies = Corpus(tokens=tokens, hidden=torch.ones(40, H), left=left, replies=2)
+    config = TrainConfig(num_heads=1, soft_labels=False, draft_vocab_size=0)
+    shape = HeadsShape(num_heads=1, num_layers=1, hidden_size=H, vocab_size=V, draft_vocab_size=V, shared_output=True)
+    embedding = torch.randn(V, H, generator=torch.Generator().manual_seed(2))
+    rooted = RootedHeads(shape, WEIGHT, embedding)
+    rooted.scale_roots(replies.hidden)
+    accuracy = {}
+    for heads in (MedusaHeads(shape, WEIGHT), rooted):
+        objective = _Objective(heads, replies, WEIGHT, config)
+        optimizer = torch.optim.Adam(heads.parameters(), lr=0.01)
+        for _ in range(150):
+            optimizer.zero_grad()
+            objective(torch.arange(40)).backward()
+            optimizer.step()
+        accuracy[heads.kind] = head_fits(observe_ranks(heads, replies.pieces(), 10), 1)[0].top1
+    assert accuracy["rooted"] == 1.0
+    assert accuracy["medusa"] < 0.5
