@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication
 RESOURCES = Path(__file__).resolve().parent.parent / "resources"
 BODY_PX = 13  # the smallest body text; a larger system font wins
 RADIUS_PX = 6
-_STYLED = "medusa_styled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +94,7 @@ def app_icon() -> QIcon:
 
 def apply(app: QApplication, theme: Theme) -> None:
     """Dress the whole app in `theme`; may be called again to change it."""
-    if not app.property(_STYLED):  # set again, it would build every widget's style anew
-        app.setStyle("Fusion")  # the one style that follows a palette on every platform
-        app.setProperty(_STYLED, True)
+    app.setStyle("Fusion")  # the one style that follows a palette on every platform
     app.setWindowIcon(app_icon())
     app.setFont(ui_font())
     app.setPalette(palette(theme))

@@ -142,12 +142,8 @@ class MainWindow(QMainWindow):
 
     def set_theme(self, theme: Theme) -> None:
         self._toolbar.setStyleSheet(
-            f"QToolBar {{ border: none; border-bottom: 1px solid {theme.line}; spacing: 4px; padding: 0; margin: 0; }}"
+            f"QToolBar {{ border: none; border-bottom: 1px solid {theme.line}; padding: 4px 12px; spacing: 4px; }}"
         )
-        # Padding in the style sheet is counted once more each time it is set.
-        layout = self._toolbar.layout()
-        if layout is not None:
-            layout.setContentsMargins(12, 4, 12, 4)
         for action, name in self._icons.items():
             action.setIcon(qtawesome.icon(name, color=theme.text_muted, color_active=theme.text, color_on=theme.accent))
 
