@@ -7,6 +7,7 @@ widgets, of threads, or of how a setting is put to use.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ from medusa_core.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(ABC):
     """One thing that can be set. Subclasses say which values it takes."""
 
     key: str
@@ -36,9 +37,9 @@ class Option:
     needs_reload: bool = False  # takes effect when the model is loaded again
     only_with: tuple[str, Any] | None = None  # (key, value) of the option that makes this one matter
 
+    @abstractmethod
     def check(self, value: Any) -> Any:
         """The value, in this option's type. Raises ConfigError where it is none of the possible ones."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,23 +46,25 @@ def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: in
         token_ids += step.token_ids
         metrics.add(step)
         events.append(step)
-    events.append(
-        Finished(
-            reason=StopReason.STOP,
-            token_ids=tuple(token_ids),
-            text=text,
-            tail="",
-            tokens=metrics.tokens,
-            steps=metrics.steps,
-            tokens_per_step=metrics.tokens_per_step,
-            tokens_per_second=metrics.tokens_per_second,
-            acceptance_per_head=metrics.acceptance_per_head,
-            prompt_tokens=_PROMPT_TOKENS,
-            prefill_seconds=0.2,
-            decode_seconds=metrics.seconds,
-        )
-    )
+    events.append(_finished(StopReason.STOP, metrics, text, token_ids))
     return events
+
+
+def _finished(reason: StopReason, metrics: ReplyMetrics, text: str, token_ids: list[int]) -> Finished:
+    return Finished(
+        reason=reason,
+        token_ids=tuple(token_ids),
+        text=text,
+        tail="",
+        tokens=metrics.tokens,
+        steps=metrics.steps,
+        tokens_per_step=metrics.tokens_per_step,
+        tokens_per_second=metrics.tokens_per_second,
+        acceptance_per_head=metrics.acceptance_per_head,
+        prompt_tokens=_PROMPT_TOKENS,
+        prefill_seconds=0.2,
+        decode_seconds=metrics.seconds,
+    )
 
 
 def _scripted_step(index: int, before: str, tokens_before: int, count: int, heads: int, rng: random.Random) -> Step:
@@ -165,29 +167,13 @@ class ReplayChat:
                 raise self.error
             if isinstance(event, Step):
                 if stop():
-                    yield self._cancelled(metrics, text, ids)
+                    yield _finished(StopReason.CANCELLED, metrics, text, ids)
                     return
                 time.sleep(self.seconds_per_step)
                 metrics.add(event)
                 text += event.text
                 ids += event.token_ids
             yield event
-
-    def _cancelled(self, metrics: ReplyMetrics, text: str, ids: list[int]) -> Finished:
-        return Finished(
-            reason=StopReason.CANCELLED,
-            token_ids=tuple(ids),
-            text=text,
-            tail="",
-            tokens=metrics.tokens,
-            steps=metrics.steps,
-            tokens_per_step=metrics.tokens_per_step,
-            tokens_per_second=metrics.tokens_per_second,
-            acceptance_per_head=metrics.acceptance_per_head,
-            prompt_tokens=_PROMPT_TOKENS,
-            prefill_seconds=0.2,
-            decode_seconds=metrics.seconds,
-        )
 
 
 class ScriptedDrafter:
