@@ -141,9 +141,6 @@ class MainWindow(QMainWindow):
         return bar
 
     def set_theme(self, theme: Theme) -> None:
-        self._toolbar.setStyleSheet(
-            f"QToolBar {{ border: none; border-bottom: 1px solid {theme.line}; padding: 4px 12px; spacing: 4px; }}"
-        )
         for action, name in self._icons.items():
             action.setIcon(qtawesome.icon(name, color=theme.text_muted, color_active=theme.text, color_on=theme.accent))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QToolBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.application import Application
@@ -278,3 +278,16 @@ def test_importing_the_app_imports_no_numeric_library() -> None:
     check = "import sys, app.application; print(sorted({'torch', 'transformers', 'tokenizers'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_another_theme_moves_nothing(app: Application, qtbot: QtBot) -> None:
+    app.controller.change_setting("theme", "light")
+    qtbot.wait(50)
+    bar = app.window.findChild(QToolBar)
+    assert isinstance(bar, QToolBar)
+    before = (bar.height(), app.views.composer.geometry())
+    for name in ("dark", "light", "dark"):
+        app.controller.change_setting("theme", name)
+        qtbot.wait(50)
+        assert app.theme.name == name
+        assert (bar.height(), app.views.composer.geometry()) == before
