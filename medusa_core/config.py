@@ -20,8 +20,11 @@ DEVICES: tuple[str, ...] = get_args(Device)
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:
+    """Raise ConfigError outside the range. A whole `low` (1, not 1.0) asks for a whole number."""
     if not (math.isfinite(value) and low <= value <= high):
         raise ConfigError(f"{name} is {value}; it must lie between {low} and {high}")
+    if type(low) is int and type(value) is not int:  # a bool is an int too, but none that counts anything
+        raise ConfigError(f"{name} is {value}; it must be a whole number between {low} and {high}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,9 @@ class DistillConfig:
 
     tokens: int = 400_000  # reply tokens to write, all in all
     self_written: float = 0.25  # share of prompts the model writes itself, given only the opening of a user turn
-    temperatures: tuple[float, ...] = (0.0, 0.7)  # replies take them in turn
+    from_file: float = 0.5  # share of prompts taken from a file of the user's, as long as it has some
+    multi_turn: float = 0.15  # share of conversations that go on for a second turn
+    temperatures: tuple[float, ...] = (0.0, 0.7)  # each conversation draws one of them
     max_prompt_tokens: int = 384
     max_reply_tokens: int = 320
     places: int = 64  # replies written at once
@@ -94,9 +99,12 @@ class DistillConfig:
     def __post_init__(self) -> None:
         _within("tokens", self.tokens, 1, 1e12)
         _within("self_written", self.self_written, 0.0, 1.0)
+        _within("from_file", self.from_file, 0.0, 1.0)
+        _within("multi_turn", self.multi_turn, 0.0, 1.0)
         _within("max_prompt_tokens", self.max_prompt_tokens, 8, 100_000)
         _within("max_reply_tokens", self.max_reply_tokens, 8, 100_000)
         _within("places", self.places, 1, 4096)
+        _within("seed", self.seed, 0, 2**63 - 1)
         if not self.temperatures:
             raise ConfigError("temperatures is empty; give at least one, for example 0 for greedy replies")
         for temperature in self.temperatures:
@@ -139,3 +147,4 @@ class TrainConfig:
         _within("tree_nodes", self.tree_nodes, 1, 256)
         _within("max_rank", self.max_rank, 1, 100)
         _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)
+        _within("seed", self.seed, 0, 2**63 - 1)

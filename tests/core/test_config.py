@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from medusa_core import config
 from medusa_core.config import (
     DEVICES,
     DTYPES,
@@ -56,6 +57,19 @@ def test_a_range_holds_its_ends_and_nothing_beyond(kind: Any, name: str, low: fl
         assert str(value) in str(caught.value)
 
 
+CLASSES = [kind for kind in vars(config).values() if dataclasses.is_dataclass(kind)]
+WHOLE = [(kind, field) for kind in CLASSES for field in dataclasses.fields(kind) if field.type == "int"]
+
+
+@pytest.mark.parametrize(("kind", "field"), WHOLE, ids=lambda value: getattr(value, "__name__", None) or value.name)
+def test_a_count_takes_no_fraction(kind: Any, field: Any) -> None:
+    for value in (field.default + 0.5, float(field.default)):
+        with pytest.raises(ConfigError, match=f"^{field.name} is {value}; it must be a whole number between"):
+            kind(**{field.name: value})
+    with pytest.raises(ConfigError, match=f"^{field.name} is True; it must"):
+        kind(**{field.name: True})
+
+
 @pytest.mark.parametrize(("name", "known"), [("dtype", DTYPES), ("device", DEVICES)])
 def test_a_name_outside_the_list_is_refused_with_the_list(name: str, known: tuple[str, ...]) -> None:
     for value in known:
@@ -73,10 +87,10 @@ def test_no_temperature_or_a_wrong_one_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_options_are_frozen_and_unknown_ones_refused(kind: Any) -> None:
-    config = kind()
-    for field in dataclasses.fields(config):
+    options = kind()
+    for field in dataclasses.fields(options):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(config, field.name, getattr(config, field.name))
+            setattr(options, field.name, getattr(options, field.name))
     with pytest.raises(TypeError, match="epsilom"):
         kind(epsilom=0.1)
 
