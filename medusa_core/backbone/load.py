@@ -39,6 +39,7 @@ def load_backbone(
     there.
     """
     yield Progress("Loading the model: checking that it fits", 0, _STAGES)
+    check_config(folder)
     place = choose_device(device)
     precision = choose_dtype(dtype, place)
     check_fit(folder, precision, place)
@@ -169,6 +170,19 @@ def _stored_parameters(folder: Path) -> int:
             raise ModelUnsupported(f"{path} is damaged: {error}. Get the model again.") from error
     # Pickled weights have no header; they are of 16 bit as a rule.
     return count or sum(path.stat().st_size // 2 for path in folder.glob("pytorch_model*.bin"))
+
+
+def check_config(folder: Path) -> None:
+    """Raises ModelUnsupported for a config.json that cannot be read: transformers would blame the tokenizer."""
+    path = folder / "config.json"
+    try:
+        config: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelUnsupported(f"{path} cannot be read: {_first_line(error)}. Get the model again.") from error
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise ModelUnsupported(
+            f"{path} is broken: it does not say the kind of model (model_type). Get the model again."
+        )
 
 
 def _load_tokenizer(folder: Path) -> Any:

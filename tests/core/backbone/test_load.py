@@ -187,12 +187,24 @@ def test_missing_weights_are_not_made_up(own_folder: Path) -> None:
         loaded(own_folder, "fp32")
 
 
-@pytest.mark.parametrize(("name", "message"), [("config.json", "config.json"), ("tokenizer.json", "The tokenizer in")])
-def test_an_unreadable_folder_is_refused_in_a_sentence(own_folder: Path, name: str, message: str) -> None:
-    (own_folder / name).write_text("{")
-    with pytest.raises(ModelUnsupported, match="cannot be loaded") as caught:
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("config.json", "{", "config.json cannot be read: Expecting"),
+        ("config.json", "\x00\xff", "config.json cannot be read: "),
+        ("config.json", "[]", "config.json is broken: it does not say the kind of model (model_type)"),
+        ("config.json", '{"hidden_size": 64}', "config.json is broken: it does not say the kind of model (model_type)"),
+        ("config.json", '{"model_type": 1}', "config.json is broken: it does not say the kind of model (model_type)"),
+        ("config.json", '{"model_type": "of-tomorrow"}', "cannot be loaded: "),
+        ("tokenizer.json", "{", "The tokenizer in"),
+    ],
+)
+def test_an_unreadable_folder_is_refused_in_a_sentence(own_folder: Path, name: str, text: str, message: str) -> None:
+    (own_folder / name).write_text(text, encoding="latin-1")
+    with pytest.raises(ModelUnsupported) as caught:
         loaded(own_folder, "fp32")
     assert message in str(caught.value)
+    assert ("okenizer" in str(caught.value)) is (name == "tokenizer.json")
     assert "\n" not in str(caught.value)
 
 
