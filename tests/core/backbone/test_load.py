@@ -192,9 +192,9 @@ def test_missing_weights_are_not_made_up(own_folder: Path) -> None:
     [
         ("config.json", "{", "config.json cannot be read: Expecting"),
         ("config.json", "\x00\xff", "config.json cannot be read: "),
-        ("config.json", "[]", "config.json is broken: it does not say the kind of model (model_type)"),
-        ("config.json", '{"hidden_size": 64}', "config.json is broken: it does not say the kind of model (model_type)"),
-        ("config.json", '{"model_type": 1}', "config.json is broken: it does not say the kind of model (model_type)"),
+        ("config.json", "[]", "config.json is broken: it names no model_type"),
+        ("config.json", '{"hidden_size": 64}', "config.json is broken: it names no model_type"),
+        ("config.json", '{"model_type": 1}', "config.json is broken: it names no model_type"),
         ("config.json", '{"model_type": "of-tomorrow"}', "cannot be loaded: "),
         ("tokenizer.json", "{", "The tokenizer in"),
     ],
