@@ -180,9 +180,7 @@ def check_config(folder: Path) -> None:
     except (OSError, ValueError) as error:
         raise ModelUnsupported(f"{path} cannot be read: {_first_line(error)}. Get the model again.") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise ModelUnsupported(
-            f"{path} is broken: it does not say the kind of model (model_type). Get the model again."
-        )
+        raise ModelUnsupported(f"{path} is broken: it names no model_type. Get the model again.")
 
 
 def _load_tokenizer(folder: Path) -> Any:
