@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from medusa_core.acceptance.base import Rule
 from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.acceptance.typical import TypicalRule
-from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.backbone.load import load_backbone, memory_errors
 from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, TypicalAcceptance
 from medusa_core.drafters.base import Drafter
@@ -23,7 +24,8 @@ from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine import Engine
 from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Progress, Step
-from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
+from medusa_core.heads.adapters import has_adapters, merge
+from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
 from medusa_core.model_info import ChatMessage, ModelInfo
 from medusa_core.state import State
 from medusa_core.text import ChatText, Increments
@@ -99,13 +101,18 @@ def open_folder(
     folder: Path, heads: Path | None, *, name: str, heads_name: str, dtype: Dtype, device: Device
 ) -> Generator[Progress, None, Chat]:
     """Load a model folder and its heads. Heads that cannot be used are left out, the reason said in `Chat.info`."""
-    backbone, text, precision = yield from load_backbone(folder, dtype, device)
-    checkpoint, problem = None, ""
-    if heads is not None:
+    adapting = _Adapting(heads)
+    backbone, text, precision = yield from load_backbone(folder, dtype, device, adapting)
+    checkpoint, problem = None, adapting.problem
+    if heads is not None and not problem:
         try:
             checkpoint = load_heads(heads, backbone)
         except CheckpointError as error:
             problem = str(error)
+    if adapting.adapted and checkpoint is None:
+        # Changed for heads that cannot be used, the model is neither the original nor any faster.
+        del backbone
+        backbone, text, precision = yield from load_backbone(folder, dtype, device)
     info = ModelInfo(
         name=name,
         dtype=precision,
@@ -115,8 +122,28 @@ def open_folder(
         num_heads=checkpoint.heads.shape.num_heads if checkpoint else 0,
         heads_name=heads_name if checkpoint else "none",
         heads_problem=problem,
+        adapted=adapting.adapted and checkpoint is not None,
     )
     return Chat(backbone, text, checkpoint, info)
+
+
+class _Adapting:
+    """Merges the adapters that lie beside heads into the model they belong to."""
+
+    def __init__(self, heads: Path | None) -> None:
+        self._heads = heads
+        self.adapted, self.problem = False, ""
+
+    def __call__(self, model: Any, spec: BackboneSpec) -> Any:
+        if self._heads is None or not has_adapters(self._heads):
+            return model
+        try:
+            check_base(self._heads, spec)
+            model = merge(self._heads, model)
+            self.adapted = True
+        except CheckpointError as error:
+            self.problem = str(error)
+        return model
 
 
 def _device_name(device: torch.device) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ _MARGIN_BYTES = 400 * 2**20  # runtime, activations and a cache of a few thousan
 
 
 def load_backbone(
-    folder: Path, dtype: Dtype, device: Device
+    folder: Path, dtype: Dtype, device: Device, adapt: Callable[[Any, BackboneSpec], Any] | None = None
 ) -> Generator[Progress, None, tuple[Backbone, ChatText, str]]:
     """Load the folder's model; returns the backbone, its tokenizer for chats, and the dtype chosen.
 
+    `adapt` may change the transformers model before the pass takes its weights; it returns the model to go on with.
     Raises OutOfMemory before loading where it does not fit, ModelUnsupported, ConfigError for a device that is not
     there.
     """
@@ -53,8 +54,16 @@ def load_backbone(
         model = _load_model(folder, precision, place)
         yield Progress("Loading the model: preparing the pass", 3, _STAGES)
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
-        backbone = make_backbone(model, make_spec(model, tokenizer, _display_name(folder)))
+        spec = make_spec(model, tokenizer, _display_name(folder))
+        backbone = make_backbone(model if adapt is None else adapt(model, spec), spec)
     return backbone, text, precision
+
+
+def load_model(folder: Path, precision: str, device: torch.device) -> Any:
+    """The folder's transformers model, frozen, for those who train beside it. Raises as `load_backbone`."""
+    check_fit(folder, precision, device)
+    with memory_errors(f"There was not enough memory to load {_display_name(folder)} for training. Close programs."):
+        return _load_model(folder, precision, device)
 
 
 def make_backbone(model: Any, spec: BackboneSpec, *, keep_model: bool = False) -> Backbone:

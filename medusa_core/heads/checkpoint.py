@@ -18,8 +18,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.errors import CheckpointError, CheckpointMismatch, ConfigError, TreeError
+from medusa_core.heads.adapters import Adapters, save_adapters
 from medusa_core.heads.kinds import KINDS, build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.tree import RankedTree
@@ -48,6 +49,7 @@ class HeadsCheckpoint:
     tree: RankedTree
     base: BaseModel
     training: dict[str, Any] = field(default_factory=dict)  # the resolved recipe and its figures
+    adapters: Adapters | None = None  # what to save; loaded, they are merged into the model and no longer kept apart
 
 
 def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = torch.bfloat16) -> None:
@@ -74,6 +76,8 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
     }
     (part / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     checkpoint.tree.save(part / _TREE)
+    if checkpoint.adapters is not None:
+        save_adapters(part, checkpoint.adapters)
     old = _old(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
@@ -98,15 +102,7 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
     Raises CheckpointError where a file is missing, damaged or of another version, CheckpointMismatch where the heads
     belong to another model.
     """
-    _bring_back(folder)
-    config = _read_config(folder / _CONFIG)
-    base, shape = _identity(folder, config)
-    if base.fingerprint != backbone.spec.fingerprint:
-        raise CheckpointMismatch(
-            f"The heads in {folder} were trained for {base.name} ({base.family}, fingerprint {base.fingerprint}); "
-            f"the model is {backbone.spec.name} ({backbone.spec.family}, fingerprint {backbone.spec.fingerprint}). "
-            "Train heads for this model, or load the model they belong to."
-        )
+    config, base, shape = check_base(folder, backbone.spec)
     tensors = _read_weights(folder / _WEIGHTS)
     token_map = _token_map(folder / _WEIGHTS, tensors, shape)
     try:
@@ -125,6 +121,20 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
         )
     _fill(folder / _WEIGHTS, heads, tensors)
     return HeadsCheckpoint(heads.requires_grad_(False).eval(), tree, base, config.get("training") or {})
+
+
+def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseModel, HeadsShape]:
+    """What the folder's config.json says, where its heads belong to this model. Raises as `load_heads`."""
+    _bring_back(folder)
+    config = _read_config(folder / _CONFIG)
+    base, shape = _identity(folder, config)
+    if base.fingerprint != spec.fingerprint:
+        raise CheckpointMismatch(
+            f"The heads in {folder} were trained for {base.name} ({base.family}, fingerprint {base.fingerprint}); "
+            f"the model is {spec.name} ({spec.family}, fingerprint {spec.fingerprint}). "
+            "Train heads for this model, or load the model they belong to."
+        )
+    return config, base, shape
 
 
 def _identity(folder: Path, config: dict[str, Any]) -> tuple[BaseModel, HeadsShape]:
