@@ -3,6 +3,7 @@
     MedusaError
     ├── ConfigError           (ValueError)    an option or a setting is out of its range
     ├── TreeError             (ValueError)    parents or ranks do not describe a tree
+    ├── StatisticsError       (ValueError)    head statistics or measured costs are broken
     ├── ModelNotFound         (FileNotFoundError)  no model at that place
     ├── ModelUnsupported      (ValueError)    the model cannot be verified through a tree
     ├── NoChatTemplate        (ValueError)    the tokenizer cannot write a chat prompt
@@ -28,6 +29,10 @@ class ConfigError(MedusaError, ValueError):
 
 class TreeError(MedusaError, ValueError):
     """Parents or ranks do not describe a tree."""
+
+
+class StatisticsError(MedusaError, ValueError):
+    """Head statistics or measured costs are broken, or count what cannot be."""
 
 
 class ModelNotFound(MedusaError, FileNotFoundError):

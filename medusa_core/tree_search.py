@@ -1,9 +1,10 @@
-"""The best sparse tree for given acceptance statistics (Medusa, section 2.3.3 and appendix C).
+"""The best tree for given acceptance statistics, and its best size for given costs (Medusa, section 2.3.3, appendix C).
 
 A node adds to the expected number of tokens a step exactly the probability that its whole path is right, so the best
 tree of N nodes consists of the N likeliest paths; a path's prefix is at least as likely as the path, hence best-first
 growth finds it. Two kinds of statistics: how often each *path* of ranks was right (counted, no independence assumed),
 or each head's accuracy by rank alone (the paper's, which assumes that heads err independently).
+Dense (Cartesian) trees are here for comparison only: they are never better than the sparse tree of their size.
 Knows nothing of models or tensors.
 """
 
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from medusa_core.errors import TreeError
 from medusa_core.tree import RankedTree, Tree
@@ -61,11 +64,84 @@ def tree_from_accuracies(accuracies: Sequence[Sequence[float]], nodes: int) -> R
 
 def expected_tokens(tree: RankedTree, counts: Counter[Path], steps: int) -> float:
     """Tokens a step this tree would have brought over `steps` observed steps: 1 + the sum of its nodes' gains."""
-    return 1 + sum(counts[_ranks_to(tree, node)] for node in range(1, len(tree.tree))) / max(steps, 1)
+    return 1 + sum(counts[path] for path in paths_of(tree)) / max(steps, 1)
 
 
-def _ranks_to(tree: RankedTree, node: int) -> Path:
-    return tuple(tree.ranks[i] for i in tree.tree.path(node)[1:])
+def expected_curve(tree: RankedTree, counts: Counter[Path], steps: int) -> tuple[float, ...]:
+    """Tokens a step by draft nodes: entry n is the expectation of the tree's first n draft nodes; entry 0 is 1."""
+    gains = (counts[path] / max(steps, 1) for path in paths_of(tree))
+    return tuple(accumulate(gains, initial=1.0))
+
+
+def paths_of(tree: RankedTree) -> list[Path]:
+    """The ranks from the root to every draft node, in the order of the nodes."""
+    paths: list[Path] = [()]
+    for node in range(1, len(tree.tree)):
+        paths.append((*paths[tree.tree.parents[node]], tree.ranks[node]))
+    return paths[1:]
+
+
+def dense_tree(branching: Sequence[int]) -> RankedTree:
+    """The Cartesian tree: every node at depth d has the `branching[d]` likeliest guesses of head d + 1 as children."""
+    if any(children < 1 for children in branching):
+        raise TreeError(f"a dense tree has at least one child a node at every depth; got {list(branching)}")
+    parents, ranks, level = [0], [0], [0]
+    for children in branching:
+        start = len(parents)
+        parents += [parent for parent in level for _ in range(children)]
+        ranks += [rank for _ in level for rank in range(children)]
+        level = list(range(start, len(parents)))
+    return RankedTree(Tree(tuple(parents)), tuple(ranks))
+
+
+def best_branching(counts: Counter[Path], draft_nodes: int) -> tuple[int, ...]:
+    """The branching of the dense tree of at most `draft_nodes` draft nodes with most expected tokens a step.
+
+    Of equal ones the smaller tree. Every branching that fits is tried: a few thousand for 64 nodes.
+    """
+    best = max(_branchings(list(counts.items()), 1, draft_nodes), key=lambda found: (found[0], -found[1]))
+    return best[2]
+
+
+def _branchings(paths: list[tuple[Path, int]], width: int, room: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Gain, nodes and branching of every dense tree below a level of `width` nodes.
+
+    `paths` lie within the levels above and are cut to what is below: the first rank is a child's of this level.
+    """
+    yield 0, 0, ()
+    by_rank: dict[int, list[tuple[Path, int]]] = {}
+    for path, count in paths:
+        by_rank.setdefault(path[0], []).append((path[1:], count))
+    gain, below = 0, []
+    for children in range(1, min(room // width, max(by_rank, default=-1) + 1) + 1):
+        for rest, count in by_rank.get(children - 1, ()):
+            if rest:
+                below.append((rest, count))
+            else:
+                gain += count
+        nodes = width * children
+        for deeper, more, branching in _branchings(below, nodes, room - nodes):
+            yield gain + deeper, nodes + more, (children, *branching)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCurve:
+    """Tokens a second by draft nodes, entry 0 being plain decoding, and the number of draft nodes to use."""
+
+    tokens_per_second: tuple[float, ...]
+    nodes: int  # 0: plain decoding is faster than any tree
+
+
+def best_size(expected: Sequence[float], seconds: Sequence[float]) -> SizeCurve:
+    """The size with most expected tokens a second, and the whole curve; of equal sizes the smaller.
+
+    `expected[n]` are the tokens and `seconds[n]` is the time of a step with n draft nodes: the pass over n + 1 rows,
+    the heads and what else a step costs; n = 0 is a plain step without heads.
+    """
+    rates = tuple(tokens / time for tokens, time in zip(expected, seconds, strict=False))
+    if not rates:
+        raise TreeError("there is no size to choose from: give at least the plain step")
+    return SizeCurve(rates, max(range(len(rates)), key=lambda nodes: (rates[nodes], -nodes)))
 
 
 def _grow(nodes: int, expand: Callable[[Path], list[Path]], gain: Callable[[Path], float]) -> RankedTree:

@@ -11,9 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medusa_core import tree_search
 from medusa_core.errors import TreeError
 from medusa_core.tree import RankedTree
-from medusa_core.tree_search import Path, count_paths, expected_tokens, tree_from_accuracies, tree_from_paths
+from medusa_core.tree_search import (
+    Path,
+    best_branching,
+    best_size,
+    count_paths,
+    dense_tree,
+    expected_curve,
+    expected_tokens,
+    tree_from_accuracies,
+    tree_from_paths,
+)
 
 HEADS, RANKS = 3, 2  # 2 + 4 + 8 paths
 ALL_PATHS: list[Path] = [path for depth in range(1, HEADS + 1) for path in product(range(RANKS), repeat=depth)]
@@ -135,3 +146,51 @@ def test_expected_tokens_are_what_the_tree_would_have_kept(steps: list[list[int]
     known = set(paths_of(tree))
     kept = sum(1 + sum(tuple(step[:depth]) in known for depth in range(1, len(step) + 1)) for step in steps)
     assert expected_tokens(tree, counts, len(steps)) == pytest.approx(kept / len(steps) if steps else 1)
+
+
+def test_the_curve_is_the_expectation_of_every_size() -> None:
+    counts = count_paths([(0, 0), (0, 1), (1,), (5,)], max_rank=3)
+    tree = tree_from_paths(counts, 9)
+    assert tree_search.paths_of(tree) == paths_of(tree)
+    curve = expected_curve(tree, counts, 4)
+    assert curve == tuple(expected_tokens(tree.first(nodes), counts, 4) for nodes in range(1, len(tree.tree) + 1))
+    assert curve[0] == 1
+
+
+def test_a_dense_tree_by_hand() -> None:
+    tree = dense_tree((2, 3))
+    assert tree.tree.parents == (0, 0, 0, 1, 1, 1, 2, 2, 2)
+    assert tree.ranks == (0, 0, 1, 0, 1, 2, 0, 1, 2)
+    assert dense_tree(()).tree.parents == (0,)
+    with pytest.raises(TreeError, match="at least one child"):
+        dense_tree((2, 0))
+
+
+@given(observations, st.integers(0, 16))
+def test_no_dense_tree_is_better_than_the_best_of_them(steps: list[list[int]], nodes: int) -> None:
+    counts = count_paths(steps, max_rank=RANKS)
+    branching = best_branching(counts, nodes)
+    found = dense_tree(branching)
+    assert len(found.tree) <= nodes + 1
+    for depth in range(HEADS + 1):
+        for other in product(range(1, RANKS + 1), repeat=depth):
+            tree = dense_tree(other)
+            if len(tree.tree) <= nodes + 1:
+                assert expected_tokens(tree, counts, len(steps)) <= expected_tokens(found, counts, len(steps))
+
+
+@given(observations, st.integers(0, 16))
+def test_the_sparse_tree_is_never_worse_than_a_dense_one_of_its_size(steps: list[list[int]], nodes: int) -> None:
+    counts = count_paths(steps, max_rank=RANKS)
+    sparse = expected_tokens(tree_from_paths(counts, nodes + 1), counts, len(steps))
+    assert sparse >= expected_tokens(dense_tree(best_branching(counts, nodes)), counts, len(steps))
+
+
+def test_the_size_is_chosen_by_tokens_a_second() -> None:
+    curve = best_size([1.0, 1.6, 1.9, 2.0], [1.0, 1.1, 1.2, 2.0])
+    assert curve.nodes == 2
+    assert curve.tokens_per_second == pytest.approx((1.0, 1.6 / 1.1, 1.9 / 1.2, 1.0))
+    assert best_size([1.0, 1.6], [1.0, 1.6]).nodes == 0, "equally fast: the smaller"
+    assert best_size([1.0, 1.6], [1.0, 9.0, 9.0]).nodes == 0, "as far as both go"
+    with pytest.raises(TreeError, match="no size"):
+        best_size([], [])

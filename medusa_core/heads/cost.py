@@ -1,0 +1,38 @@
+"""What a step costs with a set of heads: passes of the model, as `backbone/cost.py` times them, and one draft.
+
+Knows nothing of trees or decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.cost import CostTable, cost_key, costs
+from medusa_core.events import Progress
+from medusa_core.heads.medusa import MedusaHeads
+
+_GUESSES = 10  # of every head: as many as a calibrated tree uses
+
+
+def heads_costs(
+    backbone: Backbone, heads: MedusaHeads, precision: str, folder: Path
+) -> Generator[Progress, None, CostTable]:
+    """The costs on this machine: from the cache `folder` where they are there, else measured, in seconds.
+
+    `precision` is what the model was loaded in, as `ModelInfo.dtype` says it.
+    """
+
+    def draft(hidden: torch.Tensor) -> object:
+        roots = torch.zeros(1, dtype=torch.long, device=hidden.device)
+        logits = heads(hidden[None], roots)[:, 0]
+        probabilities, indices = logits.float().softmax(-1).topk(min(_GUESSES, logits.shape[-1]), dim=-1)
+        return heads.token_ids(indices).tolist(), probabilities.tolist()
+
+    sizes = ", ".join(f"{name} {value}" for name, value in asdict(heads.shape).items())
+    key = cost_key(backbone, precision, f"{heads.kind}: {sizes}")
+    return (yield from costs(backbone, draft, key, folder))
