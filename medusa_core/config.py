@@ -14,7 +14,9 @@ from medusa_core.errors import ConfigError
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
 HeadsKind = Literal["rooted", "medusa"]
+MixedPrecision = Literal["auto", "no", "bf16"]
 HEADS_KINDS: tuple[str, ...] = get_args(HeadsKind)
+MIXED_PRECISIONS: tuple[str, ...] = get_args(MixedPrecision)
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DEVICES: tuple[str, ...] = get_args(Device)
 
@@ -32,7 +34,7 @@ class ModelConfig:
     """Which model, with which heads, where and how precise."""
 
     model: str = "default"  # "default" or a model folder
-    heads: str = "default"  # "default", "none" or a heads folder
+    heads: str = "default"  # "default", "paper" (heads as in the paper), "none" or a heads folder
     dtype: Dtype = "auto"
     device: Device = "auto"
 
@@ -117,13 +119,15 @@ class TrainConfig:
 
     kind: HeadsKind = "rooted"  # rooted: the heads see the root of the tree; medusa: exactly the paper's, which do not
     num_heads: int = 4  # heads; each guesses one token further than the one before
-    num_layers: int = 1  # residual blocks of each head
+    num_layers: int = 2  # residual blocks of each head
     draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
     shared_output: bool = True  # W2 is the model's own output head and not stored
     soft_labels: bool = True  # learn the model's own distribution at t + k + 1, not only the token it chose
     epochs: int = 4  # times that every reply is learned from
-    batch_positions: int = 512  # tokens learned from in one step
-    learning_rate: float = 1e-3  # at its highest, after the warm-up
+    batch_positions: int = 512  # tokens learned from in one step, by all processes together
+    accumulate: int = 1  # parts that each process computes its share of a step in: the more, the less memory
+    mixed_precision: MixedPrecision = "auto"  # bf16: products in 16 bit, weights in 32; auto: where that is faster
+    learning_rate: float = 3e-3  # at its highest, after the warm-up
     warmup: float = 0.05  # share of the steps
     head_weight: float = 0.8  # the loss of head k counts head_weight ** k
     held_out: float = 0.05  # share of replies kept for evaluation and calibration
@@ -140,6 +144,11 @@ class TrainConfig:
         _within("draft_vocab_size", self.draft_vocab_size, 0, 10_000_000)
         _within("epochs", self.epochs, 1, 1000)
         _within("batch_positions", self.batch_positions, 1, 1_000_000)
+        _within("accumulate", self.accumulate, 1, self.batch_positions)
+        if self.mixed_precision not in MIXED_PRECISIONS:
+            raise ConfigError(
+                f"mixed_precision is {self.mixed_precision!r}; it must be one of {', '.join(MIXED_PRECISIONS)}"
+            )
         _within("learning_rate", self.learning_rate, 1e-7, 1.0)
         _within("warmup", self.warmup, 0.0, 1.0)
         _within("head_weight", self.head_weight, 0.0, 1.0)
@@ -147,4 +156,38 @@ class TrainConfig:
         _within("tree_nodes", self.tree_nodes, 1, 256)
         _within("max_rank", self.max_rank, 1, 100)
         _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateConfig:
+    """How heads are measured, and the tree fitted to them."""
+
+    tokens: int = 20_000  # tokens of held-out replies to measure on, at most
+    nodes: int = 64  # draft nodes of the calibrated tree; decoding takes its first ones
+    max_rank: int = 10  # guesses of a head that the tree may use
+    context: int = 512  # cached tokens that the best size of the tree is worked out for
+
+    def __post_init__(self) -> None:
+        _within("tokens", self.tokens, 1, 1e9)
+        _within("nodes", self.nodes, 1, 256)
+        _within("max_rank", self.max_rank, 1, 100)
+        _within("context", self.context, 0, 10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectConfig:
+    """What to expect of heads before anything is measured."""
+
+    accuracies: tuple[float, ...]  # of head 1, 2, ...: the share of tokens it guesses right
+    candidates: tuple[int, ...] = (1, 2, 3, 5, 10)  # guesses of every head that a tree takes, one case each
+    overhead: float = 1.0  # time of a verification pass in plain passes
+
+    def __post_init__(self) -> None:
+        if not self.accuracies or not self.candidates:
+            raise ConfigError("give the accuracy of at least one head, and at least one number of candidates")
+        for accuracy in self.accuracies:
+            _within("accuracy", accuracy, 0.0, 1.0)
+        for candidates in self.candidates:
+            _within("candidates", candidates, 1, 1000)
+        _within("overhead", self.overhead, 0.01, 1000.0)
         _within("seed", self.seed, 0, 2**63 - 1)

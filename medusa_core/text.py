@@ -32,6 +32,34 @@ class ChatText:
         self._pieces: dict[int, str] = {}
         self._bytes: dict[int, bytes] = {}
 
+    @property
+    def has_template(self) -> bool:
+        """The tokenizer comes with a chat template; base models have none."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def first_ids(self) -> list[int]:
+        """What a text without any prompt begins with: the tokenizer's beginning of text, or else its end of text."""
+        for token_id in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
+            if token_id is not None:
+                return [int(token_id)]
+        raise NoChatTemplate(
+            "The model's tokenizer has neither a chat template nor a beginning-of-text token, so nothing can be asked. "
+            "Add a chat_template.jinja to the model's folder."
+        )
+
+    def next_turn_ids(self, message: str) -> list[int]:
+        """What follows an assistant's reply when the user goes on with `message`, up to the assistant's next turn."""
+        messages = [
+            ChatMessage(role="user", content=_MARKER),
+            ChatMessage(role="assistant", content=_MARKER),
+            ChatMessage(role="user", content=message),
+        ]
+        _, found, rest = self._render(messages, add_generation_prompt=True).rpartition(_MARKER)
+        if not found:
+            raise NoChatTemplate("The model's chat template rewrites the assistant's message, so its end is unknown.")
+        ids: list[int] = self._tokenizer.encode(rest, add_special_tokens=False)
+        return ids
+
     def prompt_ids(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The conversation in the model's own chat template, ready for the assistant's turn.
 
@@ -77,7 +105,7 @@ class ChatText:
         return Increments(self)
 
     def _render(self, messages: Sequence[ChatMessage], *, add_generation_prompt: bool) -> str:
-        if not getattr(self._tokenizer, "chat_template", None):
+        if not self.has_template:
             raise NoChatTemplate(
                 "The model's tokenizer has no chat template, so a chat prompt cannot be written. "
                 "Add a chat_template.jinja to the model's folder, or choose a chat model."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -88,4 +88,31 @@ class Backbone(Protocol):
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The output head: (..., H) -> (..., V)."""
+        ...
+
+
+class BatchRows(Protocol):
+    """The keys and values of several sequences of different lengths; a place is freed by setting its length to 0."""
+
+    lengths: torch.Tensor  # (B,) int64: rows cached, by place
+
+    def move_in(self, place: int, cache: Any) -> None:
+        """Copy the rows of one sequence's cache (of `new_cache`) to a place."""
+        ...
+
+
+@runtime_checkable
+class BatchBackbone(Backbone, Protocol):
+    """A backbone that also carries many sequences a row further at once, for a model that writes training data."""
+
+    def new_batch_cache(self, places: int, capacity: int) -> BatchRows:
+        """An empty cache for `places` sequences of up to `capacity` rows."""
+        ...
+
+    def batch_cache_bytes(self, places: int, capacity: int) -> int:
+        """What `new_batch_cache` takes."""
+        ...
+
+    def forward_batch(self, token_ids: torch.Tensor, cache: Any) -> torch.Tensor:
+        """One new row for each of B sequences, `token_ids` (B,), at each one's own length. Returns (B, H)."""
         ...

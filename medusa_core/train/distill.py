@@ -1,9 +1,9 @@
 """Let the model write its own training data: prompts in, replies and their hidden states out, many at once.
 
-Some prompts come from `prompts.py`; others the model writes itself, from nothing but the opening of a user turn in its
-own chat template. Replies enter and leave the batch as they end; each draws from a seed of its own, so what is written
-does not depend on who else is in the batch. Killed and started again, it goes on where it was.
-Knows nothing of heads or of training.
+`plan.py` says which conversations; some prompts the model writes itself, from nothing but the opening of a user turn
+in its own chat template, and some conversations go on for a second turn. Replies enter and leave the batch as they
+end; each draws from a seed of its own, so what is written does not depend on who else is in the batch. Killed and
+started again, it goes on where it was. Knows nothing of heads or of training.
 """
 
 from __future__ import annotations
@@ -12,70 +12,99 @@ import json
 import os
 import random
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from medusa_core.backbone.lean import LeanBackbone
+from medusa_core.backbone.base import BatchBackbone
 from medusa_core.config import DistillConfig
 from medusa_core.errors import TrainingError
 from medusa_core.events import Progress
 from medusa_core.model_info import ChatMessage
 from medusa_core.text import ChatText
-from medusa_core.train import prompts
+from medusa_core.train.plan import Conversation, conversation_of, plan
+from medusa_core.train.prompt_file import FilePrompt, digest
 from medusa_core.train.room import check_disk, check_memory, check_writable
-from medusa_core.train.shards import Reply, answered_prompts, reply_sizes, write_shard
+from medusa_core.train.shards import Reply, WrittenReply, write_shard, written_replies
 
 _STAGE, _DONE = "Writing training replies", "Training replies written"
 _PROMPT_TEMPERATURE = 1.0
 _SHORTEST_MESSAGE = 8  # characters
+_SHORTEST_FOLLOWUP_ROOM = 32  # tokens that a second reply must have room for
+_OPENING_TOKENS = 24  # of a text that a model without a chat template begins itself
 _SHARD_REPLIES = 48
-_PREFILL_CHUNK = 512
+_PREFILL_CHUNK = 256
 _REPORT_SECONDS = 5.0
 _MOST_DROPS = 500  # prompts in a row
 _STATE_BYTES = 2  # hidden states are kept in bfloat16
+_DRAW_BLOCK = 256  # tokens: a drawn token is found by its block's share first
 
 
 @dataclass(slots=True)
 class _Job:
     """One sequence in the batch: first, for a self-written prompt, the prompt; then the reply to it."""
 
-    number: int
+    conversation: Conversation
+    turn: int
     ids: list[int]
-    temperature: float
-    limit: int
     writes_prompt: bool
     draws: random.Random
+    limit: int = 0
     tokens: list[int] = field(default_factory=list)
     hidden: list[torch.Tensor] = field(default_factory=list)
 
+    @property
+    def temperature(self) -> float:
+        return _PROMPT_TEMPERATURE if self.writes_prompt else self.conversation.temperature
 
-def distill(backbone: LeanBackbone, text: ChatText, folder: Path, config: DistillConfig) -> Iterator[Progress]:
+
+def distill(
+    backbone: BatchBackbone,
+    text: ChatText,
+    folder: Path,
+    config: DistillConfig,
+    file: Sequence[FilePrompt] = (),
+    *,
+    rank: int = 0,
+    ranks: int = 1,
+) -> Iterator[Progress]:
     """Write replies into shards in `folder` until `config.tokens` reply tokens are there, earlier runs counted.
 
-    The progress is in reply tokens; the last one says how many prompts were dropped, and why. Replies begun before
-    the target was reached are finished, so that long ones are not the ones left out. Raises NoChatTemplate, DiskFull,
-    OutOfMemory, ConfigError or TrainingError.
+    Of `ranks` writers this one, number `rank`, writes its share. The progress is in reply tokens, of all writers as
+    far as this one can tell; the last one says how many prompts were dropped, and why. Replies begun before the target
+    was reached are finished, so that long ones are not the ones left out.
+    Raises NoChatTemplate, DiskFull, OutOfMemory, ConfigError or TrainingError.
     """
     check_writable(folder)
-    _claim(folder, backbone, config)
-    tokens = sum(size.tokens for size in reply_sizes(folder))
-    if tokens >= config.tokens:
-        yield Progress(_DONE, config.tokens, config.tokens, "tokens")
-        return
-    needed = int(config.tokens - tokens) * (backbone.spec.hidden_size * _STATE_BYTES + 8)
-    check_disk(folder, needed, f"The hidden states of {config.tokens - tokens} reply tokens")
-    batch = _Batch(backbone, text, config, answered_prompts(folder))
-    jobs = _plan(text, config, {size.job for size in reply_sizes(folder)})
+    _claim(folder, backbone, config, file)
+    written = [reply for reply in written_replies(folder) if conversation_of(reply.job) % ranks == rank]
+    target = -(-config.tokens // ranks)
+    tokens = sum(len(reply.token_ids) for reply in written)
+    if tokens < target:
+        needed = (target - tokens) * ranks * (backbone.spec.hidden_size * _STATE_BYTES + 8)
+        check_disk(folder, needed, f"The hidden states of {(target - tokens) * ranks} reply tokens")
+        batch = _Batch(backbone, text, config, {tuple(reply.prompt_ids) for reply in written})
+        conversations = plan(config, file, rank=rank, ranks=ranks)
+        jobs = _jobs(text, conversations, {reply.job: reply for reply in written}, config.seed)
+        yield from _write(batch, jobs, folder, tokens, target, rank, ranks)
+        dropped = f" (prompts dropped: {batch.dropped_text()})" if batch.dropped else ""
+    else:
+        dropped = ""
+    yield Progress(f"{_DONE}{dropped}", config.tokens, config.tokens, "tokens")
+
+
+def _write(
+    batch: _Batch, jobs: Iterator[_Job], folder: Path, tokens: int, target: int, rank: int, ranks: int
+) -> Iterator[Progress]:
     finished: list[Reply] = []
-    yield Progress(_STAGE, tokens, config.tokens, "tokens")
+    yield Progress(_STAGE, tokens * ranks, target * ranks, "tokens")
     reported = time.monotonic()
     while True:
-        if tokens + batch.reply_tokens < config.tokens:
+        if tokens + batch.reply_tokens < target:
             batch.fill(jobs)
         else:
             batch.leave_prompts()
@@ -85,30 +114,29 @@ def distill(backbone: LeanBackbone, text: ChatText, folder: Path, config: Distil
             finished.append(reply)
             tokens += len(reply.token_ids)
         if len(finished) >= _SHARD_REPLIES:
-            write_shard(folder, finished)
+            write_shard(folder, finished, rank)
             finished.clear()
         if time.monotonic() - reported >= _REPORT_SECONDS:
             reported = time.monotonic()
-            yield Progress(_STAGE, min(tokens + batch.reply_tokens, config.tokens), config.tokens, "tokens")
+            yield Progress(_STAGE, min(tokens + batch.reply_tokens, target) * ranks, target * ranks, "tokens")
     if finished:
-        write_shard(folder, finished)
-    dropped = f" (prompts dropped: {batch.dropped_text()})" if batch.dropped else ""
-    yield Progress(f"{_DONE}{dropped}", config.tokens, config.tokens, "tokens")
+        write_shard(folder, finished, rank)
 
 
-def recipe(config: DistillConfig) -> dict[str, Any]:
-    """The options that decide what is written; how many tokens, and how many replies at once, do not."""
-    return {name: value for name, value in asdict(config).items() if name not in ("tokens", "places")}
+def recipe(config: DistillConfig, file: Sequence[FilePrompt] = ()) -> dict[str, Any]:
+    """What decides which replies are written; how many tokens, and how many replies at once, do not."""
+    options = {name: value for name, value in asdict(config).items() if name not in ("tokens", "places")}
+    return {**options, "file": digest(file) if file else ""}
 
 
-def _claim(folder: Path, backbone: LeanBackbone, config: DistillConfig) -> None:
+def _claim(folder: Path, backbone: BatchBackbone, config: DistillConfig, file: Sequence[FilePrompt]) -> None:
     """Replies of two models or recipes must not mix: the folder remembers whose they are."""
     path = folder / "replies.json"
-    owner = json.loads(json.dumps({"model": backbone.spec.fingerprint, **recipe(config)}))
+    owner = json.loads(json.dumps({"model": backbone.spec.fingerprint, **recipe(config, file)}))
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        part = path.with_suffix(".part")
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         part.write_text(json.dumps(owner, indent=2) + "\n", encoding="utf-8")
         os.replace(part, path)
         return
@@ -121,40 +149,43 @@ def _claim(folder: Path, backbone: LeanBackbone, config: DistillConfig) -> None:
         )
 
 
-def _plan(text: ChatText, config: DistillConfig, done: set[int]) -> Iterator[_Job]:
-    """The endless list of jobs, the same for the same configuration; those answered already are left out."""
-    written = prompts.generate(prompts.MAX_PROMPTS, config.seed)
-    opening = text.user_opening_ids()
-    rng = random.Random(config.seed)
-    number = 0
-    while True:
-        itself = rng.random() < config.self_written
-        prompt = None if itself else next(written, None)
-        if prompt is None and not itself:
-            written = prompts.generate(prompts.MAX_PROMPTS, config.seed + number)
-            prompt = next(written)
-        if number not in done:
-            yield _Job(
-                number=number,
-                ids=opening if prompt is None else text.prompt_ids([ChatMessage(role="user", content=prompt)]),
-                temperature=config.temperatures[number % len(config.temperatures)],
-                limit=config.max_reply_tokens,
-                writes_prompt=itself,
-                draws=random.Random(f"{config.seed}:{number}"),
-            )
-        number += 1
+def _jobs(
+    text: ChatText, conversations: Iterator[Conversation], written: dict[int, WrittenReply], seed: int
+) -> Iterator[_Job]:
+    """What is still to be written, turn by turn; of a conversation that was cut between its turns only the second."""
+    opening = text.user_opening_ids() if text.has_template else text.first_ids()
+    for conversation in conversations:
+        first = written.get(conversation.job(0))
+        if first is None:
+            ids = text.prompt_ids(conversation.messages) if conversation.messages else opening
+            draws = random.Random(f"{seed}:{conversation.number}")
+            yield _Job(conversation, 0, ids, not conversation.messages, draws)
+        elif conversation.job(1) not in written:
+            second = _second_turn(text, conversation, first.prompt_ids, first.token_ids, seed)
+            if second is not None:
+                yield second
+
+
+def _second_turn(
+    text: ChatText, conversation: Conversation, prompt_ids: list[int], token_ids: list[int], seed: int
+) -> _Job | None:
+    """The job of answering the user's second message; None where there is none, or the first reply was cut."""
+    if not conversation.followup or not text.has_template or token_ids[-1] not in text.stop_ids:
+        return None
+    ids = [*prompt_ids, *token_ids[:-1], *text.next_turn_ids(conversation.followup)]
+    return _Job(conversation, 1, ids, writes_prompt=False, draws=random.Random(f"{seed}:{conversation.number}:1"))
 
 
 class _Batch:
     """The sequences being written at this moment."""
 
     def __init__(
-        self, backbone: LeanBackbone, text: ChatText, config: DistillConfig, seen: set[tuple[int, ...]]
+        self, backbone: BatchBackbone, text: ChatText, config: DistillConfig, seen: set[tuple[int, ...]]
     ) -> None:
-        self._backbone, self._text, self._seen = backbone, text, seen
+        self._backbone, self._text, self._seen, self._seed = backbone, text, seen, config.seed
         context = backbone.spec.context_size
         self._longest_prompt = min(config.max_prompt_tokens, context // 2)
-        longest_text = max(config.max_reply_tokens, len(text.user_opening_ids()))
+        longest_text = max(config.max_reply_tokens, len(text.user_opening_ids()) if text.has_template else 0)
         self._capacity = min(self._longest_prompt + longest_text, context)
         self._longest_reply = config.max_reply_tokens
         check_memory(
@@ -165,7 +196,7 @@ class _Batch:
         )
         self._cache = backbone.new_batch_cache(config.places, self._capacity)
         self._jobs: list[_Job | None] = [None] * config.places
-        self._waiting: list[_Job] = []
+        self._waiting: deque[_Job] = deque()
         self._hidden = torch.zeros(
             config.places, backbone.spec.hidden_size, dtype=backbone.dtype, device=backbone.device
         )
@@ -202,12 +233,13 @@ class _Batch:
     def step(self) -> list[Reply]:
         """One token for every sequence; returns the replies that ended with it."""
         tokens = self._choose(self._backbone.logits(self._hidden)).tolist()
+        states = self._hidden.to("cpu", torch.bfloat16, copy=True)
         finished = []
         for place, job in enumerate(self._jobs):
             if job is not None:
                 job.tokens.append(tokens[place])
                 if not job.writes_prompt:
-                    job.hidden.append(self._hidden[place].to("cpu", torch.bfloat16, copy=True))
+                    job.hidden.append(states[place])
                 if tokens[place] in self._text.stop_ids or len(job.tokens) >= job.limit:
                     finished += self._end(job)
                     self._jobs[place] = None
@@ -220,13 +252,16 @@ class _Batch:
 
     def _next(self, jobs: Iterator[_Job]) -> _Job:
         while True:
-            job = self._waiting.pop() if self._waiting else next(jobs)
-            if len(job.ids) <= self._longest_prompt:
+            job = self._waiting.popleft() if self._waiting else next(jobs)
+            longest = self._longest_prompt if job.turn == 0 else self._capacity - _SHORTEST_FOLLOWUP_ROOM
+            if len(job.ids) <= longest:
                 return job
             self._drop("over-long")
 
     def _move_in(self, place: int, job: _Job) -> None:
-        room = self._longest_prompt if job.writes_prompt else self._longest_reply
+        room = self._longest_reply
+        if job.writes_prompt:
+            room = self._longest_prompt if self._text.has_template else _OPENING_TOKENS
         job.limit = min(room, self._capacity - len(job.ids))
         cache = self._backbone.new_cache()
         ids = torch.tensor(job.ids, device=self._backbone.device)
@@ -240,18 +275,19 @@ class _Batch:
 
     def _choose(self, logits: torch.Tensor) -> torch.Tensor:
         """A token for each place: the most likely one at temperature 0, else drawn. Logits (B, V) -> (B,)."""
-        chosen = logits.argmax(-1)
+        chosen = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+        cold = [place for place, job in enumerate(self._jobs) if job is not None and job.temperature == 0]
         warm = [
-            (place, _PROMPT_TEMPERATURE if job.writes_prompt else job.temperature, 1 - job.draws.random())
+            (place, job.temperature, 1 - job.draws.random())
             for place, job in enumerate(self._jobs)
-            if job is not None and (job.writes_prompt or job.temperature > 0)
+            if job is not None and job.temperature > 0
         ]
+        if cold:
+            chosen[cold] = logits[cold].argmax(-1)
         if warm:
-            places = torch.tensor([place for place, _, _ in warm], device=logits.device)
-            temperatures = torch.tensor([[t] for _, t, _ in warm], device=logits.device)
-            points = torch.tensor([[point] for _, _, point in warm], device=logits.device)  # in (0, 1]
-            cumulative = (logits[places].float() / temperatures).softmax(-1).cumsum(-1)
-            chosen[places] = torch.searchsorted(cumulative, points * cumulative[:, -1:])[:, 0]
+            places, temperatures, points = zip(*warm, strict=True)  # points in (0, 1]
+            scaled = logits[list(places)].float() / logits.new_tensor(temperatures, dtype=torch.float32)[:, None]
+            chosen[list(places)] = _draw(scaled.softmax(-1), logits.new_tensor(points, dtype=torch.float32))
         return chosen
 
     def _end(self, job: _Job) -> list[Reply]:
@@ -259,30 +295,61 @@ class _Batch:
             self._ask(job)
             return []
         self._drops_in_row = 0
-        return [Reply(job.number, job.temperature, job.ids, job.tokens, torch.stack(job.hidden))]
+        conversation = job.conversation
+        if job.turn == 0:
+            second = _second_turn(self._text, conversation, job.ids, job.tokens, self._seed)
+            if second is not None:
+                self._waiting.append(second)
+        number = conversation.job(job.turn)
+        return [Reply(number, conversation.temperature, job.ids, job.tokens, torch.stack(job.hidden))]
 
     def _ask(self, job: _Job) -> None:
         """Turn a self-written prompt into the job of answering it, unless it is a fragment or a repeat."""
+        if not self._text.has_template:
+            self._answer(job, [*job.ids, *job.tokens])
+            return
         message = self._text.decode(job.tokens).strip()
         ids = self._text.prompt_ids([ChatMessage(role="user", content=message)])
         if job.tokens[-1] not in self._text.stop_ids:
             self._drop("over-long")
         elif len(message) < _SHORTEST_MESSAGE:
             self._drop("fragmentary")
-        elif tuple(ids) in self._seen:
-            self._drop("repeated")
         else:
-            self._seen.add(tuple(ids))
-            reply = _Job(job.number, ids, job.temperature, self._longest_reply, writes_prompt=False, draws=job.draws)
-            self._waiting.append(reply)
+            self._answer(job, ids)
+
+    def _answer(self, job: _Job, ids: list[int]) -> None:
+        if tuple(ids) in self._seen:
+            self._drop("repeated")
+            return
+        self._seen.add(tuple(ids))
+        # Before the next prompts: their places are what the second turns and these wait for.
+        self._waiting.append(_Job(job.conversation, job.turn, ids, writes_prompt=False, draws=job.draws))
 
     def _drop(self, why: str) -> None:
         self.dropped[why] += 1
         self._drops_in_row += 1
         if self._drops_in_row >= _MOST_DROPS:
+            opening = len(self._text.user_opening_ids()) if self._text.has_template else 0
             raise TrainingError(
                 f"{self._drops_in_row} prompts in a row were dropped ({self.dropped_text()}). A prompt may have "
-                f"{self._longest_prompt} tokens, of which the chat template opens with "
-                f"{len(self._text.user_opening_ids())}; or the model does not end the messages it writes itself, then "
-                "do without them (--self-written 0)."
+                f"{self._longest_prompt} tokens, of which the chat template opens with {opening}; or the model does "
+                "not end the messages it writes itself, then do without them (--self-written 0)."
             )
+
+
+def _draw(probabilities: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    """The token at which the running sum of probabilities (M, V) reaches points (M,) in (0, 1]; returns (M,).
+
+    By blocks first, so that only one block a row is summed up token by token.
+    """
+    rows, vocab = probabilities.shape
+    padded = torch.nn.functional.pad(probabilities, (0, -vocab % _DRAW_BLOCK))
+    blocks = padded.view(rows, -1, _DRAW_BLOCK)
+    sums = blocks.sum(-1).cumsum(-1)
+    # The sum of all probabilities differs from 1 by rounding; the point is a share of what there is.
+    wanted = (points * sums[:, -1])[:, None]
+    block = torch.searchsorted(sums, wanted).clamp_max_(sums.shape[1] - 1)
+    before = torch.where(block > 0, sums.gather(1, (block - 1).clamp_min(0)), 0.0)
+    inside = blocks.take_along_dim(block[..., None], 1)[:, 0].cumsum(-1)
+    place = torch.searchsorted(inside, wanted - before).clamp_max_(_DRAW_BLOCK - 1)
+    return (block * _DRAW_BLOCK + place)[:, 0].clamp_max_(vocab - 1)

@@ -42,11 +42,21 @@ class ReplySize:
     tokens: int
 
 
-def write_shard(folder: Path, replies: Sequence[Reply]) -> Path:
-    """Write a shard under the next free number. Raises DiskFull with nothing half-written."""
+@dataclass(frozen=True, slots=True)
+class WrittenReply:
+    """A reply's tokens without its hidden states."""
+
+    job: int
+    prompt_ids: list[int]
+    token_ids: list[int]
+
+
+def write_shard(folder: Path, replies: Sequence[Reply], rank: int = 0) -> Path:
+    """Write a shard under the next free number of writer `rank`. Raises DiskFull with nothing half-written."""
     folder.mkdir(parents=True, exist_ok=True)
-    number = 1 + max((int(path.stem.split("-")[1]) for path in folder.glob(_PATTERN)), default=-1)
-    target = folder / f"replies-{number:06d}.safetensors"
+    mine = folder.glob(f"replies-*-{rank:02d}.safetensors")
+    number = 1 + max((int(path.stem.split("-")[1]) for path in mine), default=-1)
+    target = folder / f"replies-{number:06d}-{rank:02d}.safetensors"
     tensors = {
         "tokens": torch.tensor([token for reply in replies for token in reply.token_ids], dtype=torch.int32),
         "prompts": torch.tensor([token for reply in replies for token in reply.prompt_ids], dtype=torch.int32),
@@ -86,18 +96,19 @@ def reply_sizes(folder: Path) -> list[ReplySize]:
     ]
 
 
-def answered_prompts(folder: Path) -> set[tuple[int, ...]]:
-    """The token ids of every prompt that has a reply."""
-    prompts: set[tuple[int, ...]] = set()
+def written_replies(folder: Path) -> list[WrittenReply]:
+    """Every reply in the order written, without the hidden states."""
+    replies: list[WrittenReply] = []
     for path in sorted(folder.glob(_PATTERN)):
         index = _index(path)
         with _naming_damage(path), safe_open(path, framework="pt") as file:
-            ids = file.get_tensor("prompts").tolist()
-        start = 0
+            tokens, prompts = file.get_tensor("tokens").tolist(), file.get_tensor("prompts").tolist()
+        token_at = prompt_at = 0
         for entry in index:
-            prompts.add(tuple(ids[start : start + entry["prompt"]]))
-            start += entry["prompt"]
-    return prompts
+            token_end, prompt_end = token_at + entry["tokens"], prompt_at + entry["prompt"]
+            replies.append(WrittenReply(entry["job"], prompts[prompt_at:prompt_end], tokens[token_at:token_end]))
+            token_at, prompt_at = token_end, prompt_end
+    return replies
 
 
 @contextmanager
