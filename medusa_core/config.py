@@ -156,6 +156,7 @@ class TrainConfig:
         _within("tree_nodes", self.tree_nodes, 1, 256)
         _within("max_rank", self.max_rank, 1, 100)
         _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)
+        _within("seed", self.seed, 0, 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,4 +191,3 @@ class ExpectConfig:
         for candidates in self.candidates:
             _within("candidates", candidates, 1, 1000)
         _within("overhead", self.overhead, 0.01, 1000.0)
-        _within("seed", self.seed, 0, 2**63 - 1)
