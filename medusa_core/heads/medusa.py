@@ -79,8 +79,12 @@ class MedusaHeads(nn.Module):
 
     def forward(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
         """Hidden states (M, H) -> logits (K, M, V'). The paper's heads do not look at `roots` (M,)."""
+        return self._project(self.before_output(hidden, roots))
+
+    def before_output(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states (M, H) -> what W2 projects (K, M, H)."""
         x = hidden.to(self.w1.dtype).expand(self.shape.num_heads, *hidden.shape)
-        return self._project(self._blocks(x))
+        return self._blocks(x)
 
     def _blocks(self, x: torch.Tensor, first: int = 0) -> torch.Tensor:
         """The residual blocks from `first` on, (K, M, H) -> (K, M, H)."""

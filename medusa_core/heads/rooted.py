@@ -49,12 +49,12 @@ class RootedHeads(MedusaHeads):
         # As heads files hold it, so that training and decoding agree.
         self.root_scale.fill_(float(size.to(torch.bfloat16)))
 
-    def forward(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
-        """Hidden states (M, H) and the tokens chosen from them (M,) -> logits (K, M, V')."""
+    def before_output(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states (M, H) and the tokens chosen from them (M,) -> what W2 projects (K, M, H)."""
         if roots is None:
             raise TypeError("heads that see the root need the root tokens")
         x = hidden.to(self.w1.dtype).expand(self.shape.num_heads, *hidden.shape)
         seen = (self.embedding[roots].to(self.w1.dtype) * self.root_scale).expand_as(x)
         first = torch.baddbmm(self.b1[0][:, None], x, self.w1[0].transpose(1, 2))
         x = x + F.silu(torch.baddbmm(first, seen, self.w_root.transpose(1, 2)))
-        return self._project(self._blocks(x, first=1))
+        return self._blocks(x, first=1)

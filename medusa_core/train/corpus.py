@@ -1,31 +1,64 @@
 """Self-written replies as one long row of tokens and hidden states, split into training and held-out replies.
 
-Shapes: T tokens of all replies, H hidden. Knows nothing of heads or optimizers.
+The hidden states stay in their files, which are mapped into memory: a page is read when a batch needs it, and the
+system takes it back when it needs room. Shapes: T tokens of all replies, H hidden. Knows nothing of heads or
+optimizers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from medusa_core.errors import TrainingError
-from medusa_core.train.room import check_memory
-from medusa_core.train.shards import Reply, ReplySize, read_shards, reply_sizes
+from medusa_core.train.shards import ReplySize, read_shards, reply_sizes
 
 _GOLDEN = 0.6180339887498949  # its multiples modulo 1 fall evenly, also those of every second or third job
 
 
-@dataclass(frozen=True, slots=True)
 class Corpus:
-    """Replies end to end. `hidden[t]` is the state that `tokens[t]` was chosen from."""
+    """Replies end to end. The hidden state at position t is the one that `tokens[t]` was chosen from."""
 
-    tokens: torch.Tensor  # (T,) int64
-    hidden: torch.Tensor  # (T, H)
-    left: torch.Tensor  # (T,) int64: tokens that follow in the same reply
-    replies: int
+    def __init__(self, replies: Sequence[tuple[Sequence[int], torch.Tensor]]) -> None:
+        """Token ids (n,) and hidden states (n, H) of each reply; the states are kept as they are, not copied."""
+        lengths = torch.tensor([len(tokens) for tokens, _ in replies])
+        self.tokens = torch.tensor([token for tokens, _ in replies for token in tokens])  # (T,) int64
+        self._ends = lengths.cumsum(0)
+        self.left = self._ends.repeat_interleave(lengths) - 1 - torch.arange(len(self.tokens))
+        """(T,) int64: tokens that follow in the same reply."""
+        self._states = [states for _, states in replies]
+
+    @property
+    def replies(self) -> int:
+        """How many replies there are."""
+        return len(self._states)
+
+    @property
+    def hidden_size(self) -> int:
+        """H."""
+        return self._states[0].shape[1]
+
+    def states(self, positions: torch.Tensor) -> torch.Tensor:
+        """The hidden states (M, H) at positions (M,); runs of neighbours are read together."""
+        gathered = self._states[0].new_empty(len(positions), self.hidden_size)
+        reply = torch.searchsorted(self._ends, positions, right=True)
+        breaks = torch.ones(len(positions), dtype=torch.bool)
+        breaks[1:] = (positions.diff() != 1) | (reply.diff() != 0)
+        starts = breaks.nonzero()[:, 0]
+        rows = positions - self._ends[reply]  # counted from the reply's end: negative
+        for start, end, number, row in zip(
+            starts.tolist(),
+            [*starts[1:].tolist(), len(positions)],
+            reply[starts].tolist(),
+            rows[starts].tolist(),
+            strict=True,
+        ):
+            states = self._states[number]
+            first = len(states) + row
+            gathered[start:end] = states[first : first + end - start]
+        return gathered
 
     def ahead(self, positions: torch.Tensor, distance: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Positions `distance` tokens later in the same reply, and which of `positions` have one (bool)."""
@@ -34,67 +67,38 @@ class Corpus:
 
     def pieces(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Hidden states (n, H) and tokens (n,) of each reply."""
-        start = 0
-        while start < len(self.tokens):
-            end = start + int(self.left[start]) + 1
-            yield self.hidden[start:end], self.tokens[start:end]
-            start = end
+        for states, end in zip(self._states, self._ends.tolist(), strict=True):
+            yield states, self.tokens[end - len(states) : end]
 
 
 def load(folder: Path, held_out: float) -> tuple[Corpus, Corpus]:
-    """Training and held-out replies of the folder's shards; the same jobs are held out in every run.
+    """Training and held-out replies of the folder's shards; the same conversations are held out in every run.
 
-    All hidden states are held in memory, 2 H bytes a token: raises OutOfMemory before reading where they do not fit,
-    TrainingError where there are not at least two replies.
+    Raises TrainingError where there are not at least two conversations.
     """
-    sizes = reply_sizes(folder)
-    if len(sizes) < 2:
-        raise TrainingError(
-            f"{len(sizes)} replies are too few: at least one to learn from and one held out are needed. "
-            "Let the model write more tokens (--tokens)."
-        )
-    kept = _held_out_jobs(sizes, held_out)
-    hidden = next(read_shards(folder)).hidden
-    tokens = sum(size.tokens for size in sizes)
-    check_memory(
-        torch.device("cpu"),
-        tokens * (hidden.shape[1] * hidden.element_size() + 16),
-        f"The hidden states of {tokens} training tokens",
-        "Close other programs, or train on fewer tokens (another --data with a smaller --tokens).",
-    )
-    parts = tuple(_Filling([size for size in sizes if (size.job in kept) is part], hidden) for part in (False, True))
+    kept = held_out_jobs(reply_sizes(folder), held_out)
+    parts: tuple[list[tuple[Sequence[int], torch.Tensor]], ...] = ([], [])
     for reply in read_shards(folder):
-        parts[reply.job in kept].add(reply)
-    return parts[0].corpus, parts[1].corpus
+        parts[reply.job in kept].append((reply.token_ids, reply.hidden))
+    return Corpus(parts[0]), Corpus(parts[1])
 
 
-def _held_out_jobs(sizes: list[ReplySize], share: float) -> set[int]:
-    """Not every n-th job: temperatures take turns too, and every held-out reply would have the same one."""
-    by_place = sorted((size.job * _GOLDEN % 1, size.job) for size in sizes)
-    kept = [job for place, job in by_place if place < share] or [by_place[0][1]]
-    return set(kept[: len(sizes) - 1])
+def held_out_jobs(sizes: Sequence[ReplySize], share: float) -> set[int]:
+    """The jobs of the replies to hold out: whole conversations, whose turns are the jobs 2 c and 2 c + 1.
 
-
-class _Filling:
-    """A corpus of known size that replies are copied into one by one, so that no second copy is ever in memory."""
-
-    def __init__(self, sizes: list[ReplySize], like: torch.Tensor) -> None:
-        total = sum(size.tokens for size in sizes)
-        self.corpus = Corpus(
-            tokens=torch.empty(total, dtype=torch.long),
-            hidden=like.new_empty(total, like.shape[1]),
-            left=torch.empty(total, dtype=torch.long),
-            replies=len(sizes),
+    Not every n-th one: temperatures take turns too, and every held-out reply would have the same one. Raises
+    TrainingError where there are not at least two conversations.
+    """
+    conversations = {size.job // 2 for size in sizes}
+    if len(conversations) < 2:
+        raise TrainingError(
+            f"{len(sizes)} replies of {len(conversations)} conversations are too few: at least one conversation to "
+            "learn from and one held out are needed. Let the model write more tokens (--tokens)."
         )
-        self._end = 0
-
-    def add(self, reply: Reply) -> None:
-        count = len(reply.token_ids)
-        rows = slice(self._end, self._end + count)
-        self.corpus.tokens[rows] = torch.tensor(reply.token_ids)
-        self.corpus.hidden[rows] = reply.hidden
-        self.corpus.left[rows] = torch.arange(count - 1, -1, -1)
-        self._end += count
+    by_place = sorted((number * _GOLDEN % 1, number) for number in conversations)
+    kept = [number for place, number in by_place if place < share] or [by_place[0][1]]
+    held = set(kept[: len(conversations) - 1])
+    return {size.job for size in sizes if size.job // 2 in held}
 
 
 def draft_vocabulary(corpus: Corpus, size: int, vocab_size: int) -> tuple[torch.Tensor | None, float]:

@@ -1,96 +1,192 @@
 """The training loop: AdamW, cosine with warm-up, clipping, checkpoints; killed at any time it goes on where it was.
 
-What a step computes is a function it is given, so Medusa-1 and its relatives share it. The order of the data follows
-from the seed and the step number alone, hence a resumed run repeats the unbroken one. Knows nothing of heads.
+What a step computes is an `Objective`, so Medusa-1 and its relatives share the loop. The order of the data follows
+from the seed and the step number alone, hence a resumed run repeats the unbroken one, and every process of several
+knows the whole batch: the loss of a step does not depend on how many processes or parts share it.
+Knows nothing of heads.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-import pickle
 import time
-from collections.abc import Callable, Generator
-from dataclasses import asdict
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from medusa_core.config import TrainConfig
-from medusa_core.errors import DiskFull, TrainingError
+from medusa_core.errors import TrainingError
 from medusa_core.events import HeadFit, TrainingStep
+from medusa_core.train.resume import Resume
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 _REPORT_SECONDS = 2.0
-_RUN = 16  # neighbouring positions that stay together in the shuffled order
+
+
+class Objective(nn.Module, ABC):
+    """What is trained, and its loss: J terms with weights w_j, each a mean over the labels that it has in a batch.
+
+    The module holds everything that is trained. Items are numbers below `Batches.items`: positions, replies, ....
+    Tensors of items and counts may arrive on the device of the parameters.
+    """
+
+    @abstractmethod
+    def counts(self, items: torch.Tensor) -> torch.Tensor:
+        """How many labels each loss term has in these items: (J,) int64. Cheap: called on whole batches, and once on
+        all items."""
+
+    @abstractmethod
+    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """The share that these items (M,), M at least 1, have in their batch's loss, a scalar:
+
+        sum over j of w_j * (sum of the items' losses of term j) / counts_j, `counts` (J,) being those of the whole
+        batch, of which the items may be a part. Where counts_j is 0 the term is 0.
+        """
+
+    def at(self, progress: float) -> None:
+        """Called before each step with the share of the steps that is done, 0 <= progress < 1."""
+
+    def parameter_groups(self) -> list[tuple[Sequence[nn.Parameter], float]]:
+        """Groups of parameters to train, each with its multiple of the learning rate."""
+        return [([parameter for parameter in self.parameters() if parameter.requires_grad], 1.0)]
+
+    def frozen(self) -> dict[str, torch.Tensor]:
+        """What training must not change, by name: its sums are compared at the end. Plain (dense) tensors."""
+        fixed = {name: tensor for name, tensor in self.named_parameters() if not tensor.requires_grad}
+        return {**fixed, **dict(self.named_buffers())}
+
+    def term(self, number: int) -> str:
+        """The name of a loss term, for messages."""
+        return f"head {number + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Every item once an epoch: runs of neighbours, the runs shuffled, their borders elsewhere in every epoch.
+
+    Neighbours stay together because labels that look ahead overlap, and a shared label is computed once.
+    """
+
+    items: int
+    size: int
+    seed: int
+    run: int = 1  # neighbouring items that stay together
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches in an epoch; the last one can be smaller."""
+        return max(math.ceil(self.items / self.size), 1)
+
+    def order(self, epoch: int) -> torch.Tensor:
+        """The items (items,) in the order of this epoch."""
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        shift = int(torch.randint(self.run, (), generator=generator))
+        starts = torch.arange(-shift, self.items, self.run)
+        starts = starts[torch.randperm(len(starts), generator=generator)]
+        order = (starts[:, None] + torch.arange(self.run)).flatten()
+        return order[(order >= 0) & (order < self.items)]
 
 
 def fit(
-    module: nn.Module,
-    loss: Callable[[torch.Tensor], torch.Tensor],
+    objective: Objective,
     evaluate: Callable[[], tuple[HeadFit, ...]],
-    positions: int,
+    batches: Batches,
     config: TrainConfig,
     work: Path,
+    accelerator: Accelerator,
 ) -> Generator[TrainingStep, None, float]:
-    """Train `module`'s trainable parameters in place; returns the loss at the end, smoothed.
+    """Train the objective's parameters in place; returns the loss at the end, smoothed.
 
-    `loss` takes the positions (M,) of a batch, numbers below `positions`; `evaluate` is called after every epoch.
-    Checkpoints go to the folder `work`; one of another configuration is refused. Raises TrainingError or DiskFull.
+    Only the main process of several yields events, writes and calls `evaluate`, after every epoch. Checkpoints go to
+    the folder `work`; one of another configuration is refused. Raises TrainingError or DiskFull.
     """
-    per_epoch = max(math.ceil(positions / config.batch_positions), 1)
-    total = per_epoch * config.epochs
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    if not parameters:
-        raise TrainingError("There is nothing to train: every parameter is frozen.")
-    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
-    checkpoint = _Checkpoint(work / "training.pt", config, positions)
-    step, smoothed = checkpoint.restore(module, optimizer)
+    total = batches.per_epoch * config.epochs
+    guard = _Guard(objective, batches)
+    groups = [
+        {"params": list(parameters), "lr": config.learning_rate, "multiple": multiple}
+        for parameters, multiple in objective.parameter_groups()
+    ]
+    trained = [parameter for group in groups for parameter in group["params"]]  # type: ignore[attr-defined]
+    model, optimizer = accelerator.prepare(
+        objective, torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    )
+    resume = Resume(work / "training.pt", config, batches.items)
+    step, smoothed = resume.restore(objective, optimizer)
+    accelerator.wait_for_everyone()  # before the main process replaces the checkpoint
     reported = saved = started = time.monotonic()
     order, order_epoch = torch.empty(0, dtype=torch.long), -1
     while step < total:
-        epoch, place = divmod(step, per_epoch)
+        epoch, place = divmod(step, batches.per_epoch)
         if epoch != order_epoch:
-            order, order_epoch = _order(positions, config.seed, epoch), epoch
+            order, order_epoch = batches.order(epoch), epoch
+        batch = order[place * batches.size : (place + 1) * batches.size]
+        objective.at(step / total)
         rate = _learning_rate(step, total, config)
         for group in optimizer.param_groups:
-            group["lr"] = rate
-        value = loss(order[place * config.batch_positions : (place + 1) * config.batch_positions])
+            group["lr"] = rate * group["multiple"]
         optimizer.zero_grad(set_to_none=True)
-        value.backward()
-        if not bool(nn.utils.clip_grad_norm_(parameters, 1.0).isfinite()):
-            # Before the step: a checkpoint must never hold weights that are not numbers.
-            raise TrainingError(
-                f"The gradient is no longer finite at step {step + 1}. Lower the learning rate (--learning-rate)."
-            )
+        value = _gradients(model, objective.counts(batch), batch, config.accumulate, accelerator)
+        norm = accelerator.clip_grad_norm_(trained, 1.0)
+        _check_finite(value, norm, step)
         optimizer.step()
         step += 1
-        smoothed = value.item() if math.isnan(smoothed) else 0.98 * smoothed + 0.02 * value.item()
+        smoothed = value if math.isnan(smoothed) else 0.98 * smoothed + 0.02 * value
+        if step == total:
+            guard.check()
+        if not accelerator.is_main_process:
+            continue
         now = time.monotonic()
         if now - saved >= config.checkpoint_seconds or step == total:
-            checkpoint.save(module, optimizer, step, smoothed)
+            resume.save(objective, optimizer, step, smoothed)
             saved = now
-        if step % per_epoch == 0:
+        if step % batches.per_epoch == 0:
             yield TrainingStep(step, total, smoothed, rate, now - started, evaluate())
         elif now - reported >= _REPORT_SECONDS:
             reported = now
             yield TrainingStep(step, total, smoothed, rate, now - started)
+    accelerator.wait_for_everyone()
+    accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+    accelerator.free_memory()
     return smoothed
 
 
-def _order(positions: int, seed: int, epoch: int) -> torch.Tensor:
-    """Every position once: runs of neighbours, the runs shuffled, their borders elsewhere in every epoch.
+def _gradients(
+    model: nn.Module, counts: torch.Tensor, batch: torch.Tensor, accumulate: int, accelerator: Accelerator
+) -> float:
+    """The gradients of one batch, of which this process computes its share in parts; returns the batch's loss."""
+    parts = batch.tensor_split(accelerator.num_processes * accumulate)
+    first = accelerator.process_index * accumulate
+    # Gradients are averaged over the processes, and divided by the parts that the launcher was told of.
+    scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
+    total = torch.zeros((), device=accelerator.device)
+    for number, items in enumerate(parts[first : first + accumulate], 1):
+        with nullcontext() if number == accumulate else accelerator.no_sync(model):
+            # A process that has no items still takes part in the exchange of gradients, with zeros.
+            share = model(items, counts) if len(items) else 0.0 * model(batch[:1], counts)
+            total += share.detach()
+            accelerator.backward(share * scale)
+    return float(accelerator.reduce(total, "sum"))
 
-    Neighbours stay together because labels that look ahead overlap, and a shared label is computed once.
-    """
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    shift = int(torch.randint(_RUN, (), generator=generator))
-    starts = torch.arange(-shift, positions, _RUN)
-    starts = starts[torch.randperm(len(starts), generator=generator)]
-    order = (starts[:, None] + torch.arange(_RUN)).flatten()
-    return order[(order >= 0) & (order < positions)]
+
+def _check_finite(value: float, norm: torch.Tensor, step: int) -> None:
+    """Before the weights are changed: a checkpoint must never hold weights that are not numbers."""
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"The loss became {value} at step {step + 1}. Lower the learning rate (--learning-rate), or write the "
+            "replies anew."
+        )
+    if not bool(norm.isfinite()):
+        raise TrainingError(
+            f"The gradient is no longer finite at step {step + 1}. Lower the learning rate (--learning-rate)."
+        )
 
 
 def _learning_rate(step: int, total: int, config: TrainConfig) -> float:
@@ -102,48 +198,42 @@ def _learning_rate(step: int, total: int, config: TrainConfig) -> float:
     return config.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
 
 
-class _Checkpoint:
-    """The state of an unfinished training, written whole or not at all."""
+class _Guard:
+    """Refuses an objective that cannot be trained, and notices what was trained and should not have been."""
 
-    def __init__(self, path: Path, config: TrainConfig, positions: int) -> None:
-        self._path = path
-        described = json.dumps({**asdict(config), "positions": positions}, sort_keys=True)
-        self._key = hashlib.sha256(described.encode()).hexdigest()
+    def __init__(self, objective: Objective, batches: Batches) -> None:
+        self._objective = objective
+        trained = {id(parameter) for group, _ in objective.parameter_groups() for parameter in group}
+        if not trained:
+            raise TrainingError("There is nothing to train: every parameter is frozen.")
+        for name, parameter in objective.named_parameters():
+            if parameter.requires_grad != (id(parameter) in trained):
+                raise TrainingError(f"{name} must be either trained or frozen; freeze it with requires_grad_(False).")
+        memory = {p.untyped_storage().data_ptr() for p in objective.parameters() if p.requires_grad}
+        for name, tensor in objective.frozen().items():
+            if tensor.requires_grad or tensor.untyped_storage().data_ptr() in memory:
+                raise TrainingError(f"{name} is not frozen: it would be trained too. Train a copy of it.")
+        counts = objective.counts(torch.arange(batches.items)).tolist()
+        for number, count in enumerate(counts):
+            if count == 0:
+                raise TrainingError(
+                    f"In these replies {objective.term(number)} has no token to learn. "
+                    "Let the model write more tokens (--tokens), or train fewer heads (--heads)."
+                )
+        self._sums = _sums(objective.frozen())
 
-    def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
-        """Load what is there; returns the steps already done and the smoothed loss, NaN before the first step."""
-        if not self._path.exists():
-            return 0, float("nan")
-        try:
-            state = torch.load(self._path, map_location="cpu", weights_only=True)
-            key, step, smoothed = state["key"], int(state["step"]), float(state["loss"])
-        except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
-            raise TrainingError(f"{self._path} is damaged ({error}); delete it to train from the start.") from error
-        if key != self._key:
+    def check(self) -> None:
+        """Raises TrainingError where a frozen tensor changed."""
+        moved = [name for name, total in _sums(self._objective.frozen()).items() if total != self._sums.get(name)]
+        if moved:
             raise TrainingError(
-                f"{self._path} belongs to a training with other options or other data. "
-                "Give the same options to go on with it, or delete it to start anew."
+                f"Training changed what is frozen: {', '.join(moved)}. This is an error of the program; "
+                "the heads are not saved."
             )
-        module.load_state_dict(state["module"])
-        optimizer.load_state_dict(state["optimizer"])
-        return step, smoothed
 
-    def save(self, module: nn.Module, optimizer: torch.optim.Optimizer, step: int, smoothed: float) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_suffix(".part")
-        state = {
-            "key": self._key,
-            "module": module.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "step": step,
-            "loss": smoothed,
-        }
-        try:
-            torch.save(state, part)
-            os.replace(part, self._path)
-        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError without an errno
-            part.unlink(missing_ok=True)
-            raise DiskFull(
-                f"The checkpoint {self._path} could not be written ({error}); free some space and start again. "
-                "The checkpoint before it is kept."
-            ) from error
+
+def _sums(tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """A checksum of each tensor's bits: that of NaN equals itself, and tiny changes count as much as large ones."""
+    kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = {name: tensor.detach().contiguous().view(kinds[tensor.element_size()]) for name, tensor in tensors.items()}
+    return {name: (tuple(tensor.shape), int(tensor.sum(dtype=torch.int64))) for name, tensor in bits.items()}

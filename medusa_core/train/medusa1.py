@@ -25,18 +25,20 @@ from medusa_core.calibrate.ranks import calibrated_tree, expected_by_size, head_
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import ModelUnsupported, TrainingError
 from medusa_core.events import Event, HeadFit
-from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
+from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.kinds import build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.heads.rooted import RootedHeads
 from medusa_core.text import ChatText
+from medusa_core.train import processes
 from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
-from medusa_core.train.loop import fit
-from medusa_core.train.losses import hard_loss, soft_loss, weighted_sum
+from medusa_core.train.loop import Batches, Objective, fit
+from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
 from medusa_core.train.room import check_out
 
 _SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to
+_NEIGHBOURS = 16  # positions that stay together: most of their labels are shared
 
 
 def train_heads(
@@ -53,45 +55,55 @@ def train_heads(
             f"{backbone.spec.name} ({backbone.spec.family}) cannot write its own training data yet: that needs a "
             "Llama-family model (llama, mistral, qwen2, qwen3, smollm3)."
         )
-    check_out(out)
-    replies = work / "replies"
-    yield from distill(backbone, text, replies, data)
+    accelerator = processes.join(backbone.device, config.mixed_precision)
+    rank, ranks, replies = accelerator.process_index, accelerator.num_processes, work / "replies"
+    if accelerator.is_main_process:
+        check_out(out)
+    for progress in distill(backbone, text, replies, data, rank=rank, ranks=ranks):
+        if accelerator.is_main_process:
+            yield progress
+    accelerator.wait_for_everyone()
     training, held_out = load(replies, config.held_out)
-    _check_labels(training, config.num_heads)
+    _check_corpus(training, backbone)
     heads, coverage = new_heads(backbone, training, config)
-    objective = _Objective(heads, training, backbone.output_weight, config)
+    objective = HeadsObjective(heads, training, backbone.output_weight, config)
+    batches = Batches(len(training.tokens), config.batch_positions, config.seed, _NEIGHBOURS)
 
     def evaluate() -> tuple[HeadFit, ...]:
         return head_fits(observe_ranks(heads, held_out.pieces(), config.max_rank), config.num_heads)
 
     run = work / f"run-{_run_key(training, backbone, config)}"
-    loss = yield from fit(heads, objective, evaluate, len(training.tokens), config, run)
-    observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
-    tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
-    record = {
-        "data": {**asdict(data), "training_tokens": len(training.tokens), "held_out_tokens": len(held_out.tokens)},
-        "training": asdict(config),
-        "draft_vocabulary_coverage": round(coverage, 4),
-        "loss": round(loss, 4),
-        "held_out": [
-            {"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)} for fit in head_fits(observed, config.num_heads)
-        ],
-        "expected_tokens_per_step": expected_by_size(tree, counts, len(observed)),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-    }
-    checkpoint = HeadsCheckpoint(heads, tree, _base(backbone), record)
-    save_heads(out, checkpoint)
-    shutil.rmtree(run, ignore_errors=True)
-    return checkpoint
+    loss = yield from fit(objective, evaluate, batches, config, run, accelerator)
+    if accelerator.is_main_process:
+        observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
+        tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
+        record = {
+            "data": {**asdict(data), "training_tokens": len(training.tokens), "held_out_tokens": len(held_out.tokens)},
+            "training": {**asdict(config), "mixed_precision": accelerator.mixed_precision},
+            "draft_vocabulary_coverage": round(coverage, 4),
+            "loss": round(loss, 4),
+            "held_out": [
+                {"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)}
+                for fit in head_fits(observed, config.num_heads)
+            ],
+            "expected_tokens_per_step": expected_by_size(tree, counts, len(observed)),
+            "torch": torch.__version__,
+            "machine": platform.machine(),
+        }
+        checkpoint = HeadsCheckpoint(heads, tree, _base(backbone), record)
+        save_heads(out, checkpoint)
+        shutil.rmtree(run, ignore_errors=True)
+    accelerator.wait_for_everyone()
+    return checkpoint if accelerator.is_main_process else load_heads(out, backbone)
 
 
-def _check_labels(training: Corpus, num_heads: int) -> None:
-    longest = int(training.left.max())
-    if longest < num_heads:
+def _check_corpus(training: Corpus, backbone: Backbone) -> None:
+    spec, largest = backbone.spec, int(training.tokens.max())
+    if largest >= spec.vocab_size or training.hidden_size != spec.hidden_size:
         raise TrainingError(
-            f"The longest training reply has {longest + 1} tokens, so head {num_heads} has no token to learn. "
-            "Let the model write more tokens (--tokens), or train fewer heads (--heads)."
+            f"The replies hold token {largest} and hidden states of size {training.hidden_size}; {spec.name} has a "
+            f"vocabulary of {spec.vocab_size} and hidden size {spec.hidden_size}. They were written by another model: "
+            "choose another folder (--data)."
         )
 
 
@@ -119,46 +131,64 @@ def new_heads(backbone: Backbone, corpus: Corpus, config: TrainConfig) -> tuple[
         config.kind, shape, backbone.output_weight.float(), backbone.embedding_weight.float(), token_map
     )
     if isinstance(heads, RootedHeads):
-        heads.scale_roots(corpus.hidden[:_SCALE_STATES])
+        heads.scale_roots(corpus.states(torch.arange(min(_SCALE_STATES, len(corpus.tokens)))))
     return heads, coverage
 
 
-class _Objective:
-    """The loss of a batch of positions."""
+class HeadsObjective(Objective):
+    """The heads' loss over a batch of positions."""
 
     def __init__(self, heads: MedusaHeads, corpus: Corpus, output_weight: torch.Tensor, config: TrainConfig) -> None:
-        self._heads, self._corpus, self._config = heads, corpus, config
+        """`output_weight` (V, H) is the model's, from which soft labels are made."""
+        super().__init__()
+        self.heads = heads
+        self._corpus, self._config, self._output_weight = corpus, config, output_weight
         vocab_size = heads.shape.vocab_size
-        if heads.token_map is None:
-            self._rows = output_weight.float()
-            self._index = torch.arange(vocab_size)
-        else:
-            self._rows = output_weight[heads.token_map].float()
+        self._index = torch.arange(vocab_size)
+        self._rows = output_weight  # (V', H)
+        if heads.token_map is not None:
+            self._rows = output_weight[heads.token_map]
             self._index = torch.full((vocab_size,), -1)  # -1: outside the draft vocabulary
             self._index[heads.token_map.cpu()] = torch.arange(len(heads.token_map))
 
-    def __call__(self, positions: torch.Tensor) -> torch.Tensor:
-        """The weighted loss over the positions (M,) of a batch."""
-        device = self._rows.device
-        hidden, roots = self._corpus.hidden[positions], self._corpus.tokens[positions]
-        logits = self._heads(hidden.float().to(device), roots.to(device))
-        ahead = [self._corpus.ahead(positions, k) for k in range(1, self._config.num_heads + 1)]
-        targets = torch.stack([target for target, _ in ahead])  # (K, M)
-        valid = torch.stack([known for _, known in ahead]).to(device)
-        if self._config.soft_labels:
-            losses = self._soft(logits, targets, valid)
-        else:
-            labels = self._index[self._corpus.tokens[targets]].to(device)
-            losses = hard_loss(logits, labels.clamp_min(0), valid & (labels >= 0))
-        return weighted_sum(losses, self._config.head_weight)
+    def counts(self, items: torch.Tensor) -> torch.Tensor:
+        """Positions that have a label, by head (K,)."""
+        return self._targets(items.cpu())[1].sum(-1)
 
-    def _soft(self, logits: torch.Tensor, targets: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        positions, device = items.cpu(), self._rows.device
+        roots = self._corpus.tokens[positions].to(device)
+        states = self.heads.before_output(self._corpus.states(positions).to(device).float(), roots)
+        targets, valid = self._targets(positions)
+        weights = head_weights(valid.to(device), counts, self._config.head_weight)
+        rows = self._rows_in(product_dtype(states))
+        output = rows if self.heads.shape.shared_output else self.heads.w2
+        if not self._config.soft_labels:
+            return hard_loss(states, output, self._index[self._corpus.tokens[targets]].clamp_min(0).to(device), weights)
         # Head 2 at t and head 1 at t + 1 share a label: each distinct one is computed once.
-        distinct, rows = targets.unique(return_inverse=True)
-        with torch.no_grad():
-            states = self._corpus.hidden[distinct].float().to(logits.device)
-            teacher = torch.nn.functional.linear(states, self._rows).softmax(-1)
-        return soft_loss(logits, teacher, rows.to(logits.device), valid)
+        distinct, numbers = targets.unique(return_inverse=True)
+        teacher = teacher_probabilities(self._corpus.states(distinct).to(device), rows)
+        return soft_loss(states, output, teacher, numbers.to(device), weights)
+
+    def frozen(self) -> dict[str, torch.Tensor]:
+        """The heads' frozen tensors, and what they share with the model."""
+        return {**super().frozen(), "the model's output head": self._output_weight}
+
+    def _targets(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where the label of each head at positions (M,) stands, and whether there is one: (K, M) each."""
+        ahead = [self._corpus.ahead(positions, k) for k in range(1, self.heads.shape.num_heads + 1)]
+        targets = torch.stack([target for target, _ in ahead])
+        valid = torch.stack([known for _, known in ahead])
+        if not self._config.soft_labels:
+            valid &= self._index[self._corpus.tokens[targets]] >= 0
+        return targets, valid
+
+    def _rows_in(self, dtype: torch.dtype) -> torch.Tensor:
+        """The output head's rows in the precision of the products; converted once."""
+        if self._rows.dtype != dtype:
+            self._rows = self._rows.to(dtype)
+        return self._rows
 
 
 def _base(backbone: Backbone) -> BaseModel:
