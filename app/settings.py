@@ -230,9 +230,10 @@ OPTIONS: tuple[Option, ...] = (
         key="heads",
         section="Model",
         label="Medusa heads",
-        help="“default” are the heads shipped with the app, “none” turns drafting off; or a folder of heads.",
+        help="“default” are the heads shipped with the app, “paper” those exactly as in the paper, “none” turns "
+        "drafting off; or a folder of heads.",
         default=_MODEL.heads,
-        names=("default", "none"),
+        names=("default", "paper", "none"),
         needs_reload=True,
     ),
     Choice(

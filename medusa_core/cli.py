@@ -1,4 +1,4 @@
-"""The command line: `python -m medusa_core generate | train`. Parses, calls the library, prints; decides nothing else.
+"""The command line: `python -m medusa_core COMMAND`. Parses, calls the library, prints; decides nothing else.
 
 Defaults come from the configuration classes, so that they stand in one place. Exit status: 0 done, 1 an error that
 is said in one line on stderr, 2 wrong usage, 130 interrupted.
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from medusa_core import hub
-from medusa_core.cli_options import add_model_options, defaults, finish
+from medusa_core.cli_calibrate import add_calibrate, add_expect
+from medusa_core.cli_options import add_model_options, defaults, field_help, finish
 from medusa_core.cli_train import add_train
 from medusa_core.config import (
     Acceptance,
@@ -59,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_generate(commands)
     add_train(commands)
+    add_calibrate(commands)
+    add_expect(commands)
     return parser
 
 
@@ -69,7 +72,11 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument("--prompt", required=True, help="the user's message; '-' reads it from standard input")
     parser.add_argument("--system", help="a system message (default: the model's own)")
     add_model_options(parser)
-    parser.add_argument("--heads", default=defaults(ModelConfig)["heads"], help="'default', 'none' or a heads folder")
+    parser.add_argument(
+        "--heads",
+        default=defaults(ModelConfig)["heads"],
+        help=f"{field_help(ModelConfig, 'heads')} (default: %(default)s)",
+    )
     parser.add_argument("--drafter", choices=("medusa", "none"), default="medusa", help="who guesses ahead")
     parser.add_argument(
         "--nodes", type=int, default=decoding["nodes"], help="draft nodes a step at most (default: %(default)s)"

@@ -23,6 +23,6 @@ class ModelInfo:
     parameters: int
     context_size: int  # tokens
     num_heads: int  # 0: no heads loaded, decoding is plain
-    heads_name: str  # "default", a folder's name, or "none"
+    heads_name: str  # "default", "paper", a folder's name, or "none"
     heads_problem: str = ""  # one sentence where heads were asked for and could not be used
     adapted: bool = False  # the heads brought adapters that changed the model: it is no longer the original

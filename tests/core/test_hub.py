@@ -283,6 +283,18 @@ def test_heads_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hub.heads_folder(str(tmp_path)) == tmp_path
     with pytest.raises(ModelNotFound, match="no folder of Medusa heads"):
         hub.heads_folder(str(tmp_path / "elsewhere"))
+    with pytest.raises(ModelNotFound, match=r'The heads "paper" did not come with this copy.*"none" to go on'):
+        hub.heads_folder("paper")
+    (tmp_path / "heads" / "paper").mkdir()
+    assert hub.heads_folder("paper") == tmp_path / "heads" / "paper"
+
+
+def test_heads_of_a_save_that_was_killed_between_its_renames_are_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.old").mkdir()
+    (tmp_path / "mine.old" / "config.json").write_text("{}")
+    assert hub.heads_folder(str(tmp_path / "mine")) == tmp_path / "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (tmp_path / "mine" / "config.json").is_file()
 
 
 def test_resources_lie_beside_the_packages() -> None:
