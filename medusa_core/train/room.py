@@ -1,4 +1,4 @@
-"""Is there room, and may we write? Asked before hours of work, not after them.
+"""Is there room, may we write, and are we alone? Asked before hours of work, not after them.
 
 Knows nothing of what is going to be written or held in memory.
 """
@@ -8,15 +8,44 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import filelock
 import psutil
 import torch
 
-from medusa_core.errors import ConfigError, DiskFull, OutOfMemory
+from medusa_core.errors import ConfigError, DiskFull, OutOfMemory, TrainingError
 from medusa_core.heads.checkpoint import FORMAT
 
 _SPARE_DISK_BYTES = 64 * 2**20
+_LOCK = "training.lock"
+
+
+@contextmanager
+def exclusive(folder: Path, rank: int = 0) -> Iterator[None]:
+    """Keep the folder to one training. Raises TrainingError where another one holds it, ConfigError if unwritable.
+
+    Of a training of several processes only `rank` 0 takes the lock, for all of them. The system gives it back when
+    the process ends, also when killed; the file that may then be left is no lock.
+    """
+    if rank:
+        yield
+        return
+    check_writable(folder)
+    # Not bound to a thread: a generator that holds it may be closed by another one.
+    lock = filelock.FileLock(folder / _LOCK, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise TrainingError(
+            f"another training is using {folder}; wait for its end, or give this one another folder (--data)."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_out(folder: Path) -> None:
