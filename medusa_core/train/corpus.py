@@ -8,6 +8,7 @@ optimizers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -47,14 +48,9 @@ class Corpus:
         breaks = torch.ones(len(positions), dtype=torch.bool)
         breaks[1:] = (positions.diff() != 1) | (reply.diff() != 0)
         starts = breaks.nonzero()[:, 0]
-        rows = positions - self._ends[reply]  # counted from the reply's end: negative
-        for start, end, number, row in zip(
-            starts.tolist(),
-            [*starts[1:].tolist(), len(positions)],
-            reply[starts].tolist(),
-            rows[starts].tolist(),
-            strict=True,
-        ):
+        rows = (positions - self._ends[reply])[starts].tolist()  # counted from the reply's end: negative
+        spans = pairwise([*starts.tolist(), len(positions)])
+        for (start, end), number, row in zip(spans, reply[starts].tolist(), rows, strict=True):
             states = self._states[number]
             first = len(states) + row
             gathered[start:end] = states[first : first + end - start]

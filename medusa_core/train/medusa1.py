@@ -12,15 +12,14 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from medusa_core.backbone.base import Backbone
-from medusa_core.backbone.lean import LeanBackbone
+from medusa_core.backbone.base import Backbone, BatchBackbone
 from medusa_core.calibrate.ranks import calibrated_tree, expected_by_size, head_fits, observe_ranks
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import ModelUnsupported, TrainingError
@@ -35,14 +34,21 @@ from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import Batches, Objective, fit
 from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
-from medusa_core.train.room import check_out
+from medusa_core.train.prompt_file import FilePrompt
+from medusa_core.train.room import check_out, exclusive
 
 _SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to
 _NEIGHBOURS = 16  # positions that stay together: most of their labels are shared
 
 
 def train_heads(
-    backbone: Backbone, text: ChatText, out: Path, work: Path, data: DistillConfig, config: TrainConfig
+    backbone: Backbone,
+    text: ChatText,
+    out: Path,
+    work: Path,
+    data: DistillConfig,
+    config: TrainConfig,
+    file: Sequence[FilePrompt] = (),
 ) -> Generator[Event, None, HeadsCheckpoint]:
     """Write replies, train, calibrate a tree, save to `out`; returns what was saved.
 
@@ -50,7 +56,7 @@ def train_heads(
     OutOfMemory, NoChatTemplate, ConfigError where `out` cannot be written or holds something else, or
     ModelUnsupported for a model that the lean pass cannot run.
     """
-    if not isinstance(backbone, LeanBackbone):
+    if not isinstance(backbone, BatchBackbone):
         raise ModelUnsupported(
             f"{backbone.spec.name} ({backbone.spec.family}) cannot write its own training data yet: that needs a "
             "Llama-family model (llama, mistral, qwen2, qwen3, smollm3)."
@@ -59,42 +65,54 @@ def train_heads(
     rank, ranks, replies = accelerator.process_index, accelerator.num_processes, work / "replies"
     if accelerator.is_main_process:
         check_out(out)
-    for progress in distill(backbone, text, replies, data, rank=rank, ranks=ranks):
+    with exclusive(work, rank):
+        for progress in distill(backbone, text, replies, data, file, rank=rank, ranks=ranks):
+            if accelerator.is_main_process:
+                yield progress
+        accelerator.wait_for_everyone()
+        training, held_out = load(replies, config.held_out)
+        _check_corpus(training, backbone)
+        heads, coverage = new_heads(backbone, training, config)
+        objective = HeadsObjective(heads, training, backbone.output_weight, config)
+        batches = Batches(len(training.tokens), config.batch_positions, config.seed, _NEIGHBOURS)
+
+        def evaluate() -> tuple[HeadFit, ...]:
+            return head_fits(observe_ranks(heads, held_out.pieces(), config.max_rank), config.num_heads)
+
+        run = work / f"run-{_run_key(training, backbone, config)}"
+        loss = yield from fit(objective, evaluate, batches, config, run, accelerator)
         if accelerator.is_main_process:
-            yield progress
-    accelerator.wait_for_everyone()
-    training, held_out = load(replies, config.held_out)
-    _check_corpus(training, backbone)
-    heads, coverage = new_heads(backbone, training, config)
-    objective = HeadsObjective(heads, training, backbone.output_weight, config)
-    batches = Batches(len(training.tokens), config.batch_positions, config.seed, _NEIGHBOURS)
+            recipe = {
+                "data": {
+                    **asdict(data),
+                    "training_tokens": len(training.tokens),
+                    "held_out_tokens": len(held_out.tokens),
+                },
+                "training": {**asdict(config), "mixed_precision": accelerator.mixed_precision},
+                "draft_vocabulary_coverage": round(coverage, 4),
+                "loss": round(loss, 4),
+            }
+            save_heads(out, calibrated(heads, held_out, backbone, config, recipe))
+            shutil.rmtree(run, ignore_errors=True)
+        accelerator.wait_for_everyone()
+    return load_heads(out, backbone)
 
-    def evaluate() -> tuple[HeadFit, ...]:
-        return head_fits(observe_ranks(heads, held_out.pieces(), config.max_rank), config.num_heads)
 
-    run = work / f"run-{_run_key(training, backbone, config)}"
-    loss = yield from fit(objective, evaluate, batches, config, run, accelerator)
-    if accelerator.is_main_process:
-        observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
-        tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
-        record = {
-            "data": {**asdict(data), "training_tokens": len(training.tokens), "held_out_tokens": len(held_out.tokens)},
-            "training": {**asdict(config), "mixed_precision": accelerator.mixed_precision},
-            "draft_vocabulary_coverage": round(coverage, 4),
-            "loss": round(loss, 4),
-            "held_out": [
-                {"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)}
-                for fit in head_fits(observed, config.num_heads)
-            ],
-            "expected_tokens_per_step": expected_by_size(tree, counts, len(observed)),
-            "torch": torch.__version__,
-            "machine": platform.machine(),
-        }
-        checkpoint = HeadsCheckpoint(heads, tree, _base(backbone), record)
-        save_heads(out, checkpoint)
-        shutil.rmtree(run, ignore_errors=True)
-    accelerator.wait_for_everyone()
-    return checkpoint if accelerator.is_main_process else load_heads(out, backbone)
+def calibrated(
+    heads: MedusaHeads, held_out: Corpus, backbone: Backbone, config: TrainConfig, recipe: dict[str, Any]
+) -> HeadsCheckpoint:
+    """The heads with the tree that held-out replies call for, and with their figures."""
+    observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
+    tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
+    fits = head_fits(observed, config.num_heads)
+    record = {
+        **recipe,
+        "held_out": [{"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)} for fit in fits],
+        "expected_tokens_per_step": expected_by_size(tree, counts, len(observed)),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+    }
+    return HeadsCheckpoint(heads, tree, _base(backbone), record)
 
 
 def _check_corpus(training: Corpus, backbone: Backbone) -> None:

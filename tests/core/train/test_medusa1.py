@@ -21,9 +21,10 @@ from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.heads.rooted import RootedHeads
 from medusa_core.text import ChatText
 from medusa_core.tiny import tiny_model, tiny_tokenizer
+from medusa_core.train import processes
 from medusa_core.train.corpus import Corpus
-from medusa_core.train.loop import fit
-from medusa_core.train.medusa1 import _Objective, train_heads
+from medusa_core.train.loop import Batches, fit
+from medusa_core.train.medusa1 import HeadsObjective, train_heads
 
 V, H = 30, 64
 WEIGHT = torch.randn(V, H, generator=torch.Generator().manual_seed(0))
@@ -37,9 +38,7 @@ LABELS = {1: [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (6, 7), (7, 8)], 2: [(0, 2
 
 def corpus(*replies: list[int]) -> Corpus:
     """Each state is the output head's row of its token, so that the model's own choice there is that token."""
-    tokens = torch.tensor([token for reply in replies for token in reply])
-    left = torch.cat([torch.arange(len(reply) - 1, -1, -1) for reply in replies])
-    return Corpus(tokens=tokens, hidden=WEIGHT[tokens], left=left, replies=len(replies))
+    return Corpus([(reply, WEIGHT[reply]) for reply in replies])
 
 
 def heads_of(num_heads: int, token_map: torch.Tensor | None = None, *, shared: bool = True) -> MedusaHeads:
@@ -53,18 +52,23 @@ def heads_of(num_heads: int, token_map: torch.Tensor | None = None, *, shared: b
     return heads
 
 
+def loss_of(objective: HeadsObjective, positions: torch.Tensor) -> torch.Tensor:
+    loss: torch.Tensor = objective(positions, objective.counts(positions))
+    return loss
+
+
 @pytest.mark.parametrize("soft", [True, False])
 def test_labels_by_hand(soft: bool) -> None:
     replies = corpus([3, 14, 15, 9, 2, 6], [5, 3, 8])
     config = TrainConfig(num_heads=2, soft_labels=soft, draft_vocab_size=0)
     heads = heads_of(2)
-    loss = _Objective(heads, replies, WEIGHT, config)(torch.arange(9))
-    logits = heads(replies.hidden)
+    loss = loss_of(HeadsObjective(heads, replies, WEIGHT, config), torch.arange(9))
+    logits = heads(WEIGHT[replies.tokens])
     expected = torch.tensor(0.0)
     for k, pairs in LABELS.items():
         terms = []
         for state, target in pairs:
-            label = F.linear(replies.hidden[target], WEIGHT).softmax(-1) if soft else replies.tokens[target]
+            label = F.linear(WEIGHT[replies.tokens[target]], WEIGHT).softmax(-1) if soft else replies.tokens[target]
             terms.append(F.cross_entropy(logits[k - 1, state], label))
         expected = expected + 0.8**k * torch.stack(terms).mean()
     torch.testing.assert_close(loss, expected)
@@ -73,9 +77,9 @@ def test_labels_by_hand(soft: bool) -> None:
 @pytest.mark.parametrize("soft", [True, False])
 def test_the_order_in_a_batch_does_not_matter(soft: bool) -> None:
     replies = corpus([3, 14, 15, 9, 2, 6], [5, 3, 8])
-    objective = _Objective(heads_of(2), replies, WEIGHT, TrainConfig(num_heads=2, soft_labels=soft))
+    objective = HeadsObjective(heads_of(2), replies, WEIGHT, TrainConfig(num_heads=2, soft_labels=soft))
     shuffled = torch.tensor([7, 0, 3, 8, 1, 6, 5, 2, 4])
-    torch.testing.assert_close(objective(shuffled), objective(torch.arange(9)))
+    torch.testing.assert_close(loss_of(objective, shuffled), loss_of(objective, torch.arange(9)))
 
 
 def test_tokens_outside_the_draft_vocabulary_are_no_hard_labels() -> None:
@@ -83,8 +87,8 @@ def test_tokens_outside_the_draft_vocabulary_are_no_hard_labels() -> None:
     token_map = torch.tensor([3, 9, 15])
     config = TrainConfig(num_heads=1, soft_labels=False)
     heads = heads_of(1, token_map)
-    loss = _Objective(heads, replies, WEIGHT, config)(torch.arange(4))
-    logits = heads(replies.hidden)[0]
+    loss = loss_of(HeadsObjective(heads, replies, WEIGHT, config), torch.arange(4))
+    logits = heads(WEIGHT[replies.tokens])[0]
     # 14 cannot be guessed; 15 is entry 2 and 9 entry 1 of the vocabulary.
     expected = (F.cross_entropy(logits[1], torch.tensor(2)) + F.cross_entropy(logits[2], torch.tensor(1))) / 2
     torch.testing.assert_close(loss, 0.8 * expected)
@@ -97,13 +101,15 @@ def test_heads_learn_what_can_be_learned(soft: bool, shared: bool, tmp_path: Pat
     config = TrainConfig(num_heads=3, soft_labels=soft, epochs=30, batch_positions=32, learning_rate=0.01)
     heads = heads_of(3, shared=shared)
     before, w2 = WEIGHT.clone(), heads.w2.detach().clone()
-    objective = _Objective(heads, replies, WEIGHT, config)
+    objective = HeadsObjective(heads, replies, WEIGHT, config)
 
     def evaluate() -> Any:
         return head_fits(observe_ranks(heads, replies.pieces(), 10), 3)
 
     start = evaluate()
-    events = list(fit(heads, objective, evaluate, len(replies.tokens), config, tmp_path))
+    batches = Batches(len(replies.tokens), config.batch_positions, config.seed, 16)
+    accelerator = processes.join(torch.device("cpu"), config.mixed_precision)
+    events = list(fit(objective, evaluate, batches, config, tmp_path, accelerator))
     assert events[-1].loss < events[0].loss / 2
     assert all(fit.top1 < 0.3 for fit in start)
     assert all(fit.top1 > 0.9 for fit in events[-1].heads)
@@ -145,7 +151,8 @@ def test_from_nothing_to_a_heads_folder(backbone: LeanBackbone, text: ChatText, 
     assert record["loss"] == round(steps[-1].loss, 4)
     assert record["training"]["shared_output"] is shared
     assert 0 < record["draft_vocabulary_coverage"] < 1
-    assert [path.name for path in (tmp_path / "work").iterdir()] == ["replies"], "no checkpoint is left over"
+    left = {path.name for path in (tmp_path / "work").iterdir()}
+    assert left <= {"replies", "training.lock"}, "no checkpoint is left over"
 
 
 def test_other_options_over_the_same_replies(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
@@ -167,7 +174,7 @@ def test_other_options_over_the_same_replies(backbone: LeanBackbone, text: ChatT
 
 def test_replies_too_short_for_the_heads(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
     every = ChatText(tiny_tokenizer(), range(264))
-    with pytest.raises(TrainingError, match="head 2 has no token to learn"):
+    with pytest.raises(TrainingError, match="head 1 has no token to learn"):
         train(backbone, every, tmp_path / "out", tmp_path / "work")
     assert not (tmp_path / "out").exists()
     assert text.stop_ids < every.stop_ids
@@ -195,20 +202,19 @@ def test_a_model_without_the_lean_pass_is_named(text: ChatText, tmp_path: Path) 
 def test_heads_that_see_the_root_learn_what_only_the_root_tells() -> None:
     # Every state is the same; the token chosen from it decides the one after: 3 4 3 4 ... or 5 6 5 6 ...
     tokens = torch.tensor([3, 4] * 10 + [5, 6] * 10)
-    left = torch.cat([torch.arange(19, -1, -1)] * 2)
-    replies = Corpus(tokens=tokens, hidden=torch.ones(40, H), left=left, replies=2)
+    replies = Corpus([(part.tolist(), torch.ones(20, H)) for part in tokens.split(20)])
     config = TrainConfig(num_heads=1, soft_labels=False, draft_vocab_size=0)
     shape = HeadsShape(num_heads=1, num_layers=1, hidden_size=H, vocab_size=V, draft_vocab_size=V, shared_output=True)
     embedding = torch.randn(V, H, generator=torch.Generator().manual_seed(2))
     rooted = RootedHeads(shape, WEIGHT, embedding)
-    rooted.scale_roots(replies.hidden)
+    rooted.scale_roots(torch.ones(40, H))
     accuracy = {}
     for heads in (MedusaHeads(shape, WEIGHT), rooted):
-        objective = _Objective(heads, replies, WEIGHT, config)
+        objective = HeadsObjective(heads, replies, WEIGHT, config)
         optimizer = torch.optim.Adam(heads.parameters(), lr=0.01)
         for _ in range(150):
             optimizer.zero_grad()
-            objective(torch.arange(40)).backward()
+            loss_of(objective, torch.arange(40)).backward()
             optimizer.step()
         accuracy[heads.kind] = head_fits(observe_ranks(heads, replies.pieces(), 10), 1)[0].top1
     assert accuracy["rooted"] == 1.0
