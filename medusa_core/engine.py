@@ -15,7 +15,7 @@ import torch
 from medusa_core.acceptance.base import Rule
 from medusa_core.backbone.base import Backbone
 from medusa_core.drafters.base import Drafter
-from medusa_core.events import Event, Finished, Node, NodeState, Prefilled, Progress, Step, StopReason
+from medusa_core.events import Event, Node, NodeState, Prefilled, Progress, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.records import Accepted, CandidateTree
 from medusa_core.state import State
@@ -48,7 +48,13 @@ class Engine:
             step = self._step(state, metrics.steps)
             metrics.add(step)
             yield step
-        yield _finished(reason, state, metrics, len(prompt), prefill_seconds)
+        yield metrics.finished(
+            reason,
+            state.reply,
+            prompt_tokens=len(prompt),
+            prefill_seconds=prefill_seconds,
+            message=_MESSAGES[reason],
+        )
 
     @torch.inference_mode()
     def _step(self, state: State, index: int) -> Step:
@@ -109,10 +115,10 @@ class Engine:
     def _cut(self, state: State, candidates: CandidateTree, accepted: Accepted) -> Accepted:
         """End the path before a stop token, which becomes the next root, and at the limit of new tokens."""
         path = accepted.path
-        for position, node in enumerate(path):
-            if candidates.token_ids[node] in self._stop_ids:
-                return replace(accepted, path=path[:position], next_token=candidates.token_ids[node])
         left = self._max_new_tokens - len(state.reply)
+        for position, node in enumerate(path[: left + 1]):
+            if candidates.token_ids[node] in self._stop_ids:
+                return replace(accepted, path=path[:position], next_token=candidates.token_ids[node], stop_node=node)
         if len(path) > left:
             return replace(accepted, path=path[:left], next_token=candidates.token_ids[path[left]])
         return accepted
@@ -126,10 +132,11 @@ def _step_event(
     times: tuple[float, float, float, float],
 ) -> Step:
     started, drafted, verified, ended = times
+    path = accepted.path if accepted.stop_node is None else (*accepted.path, accepted.stop_node)
     return Step(
         index=index,
-        nodes=tuple(_node(candidates, accepted, node) for node in range(len(candidates.tree))),
-        path=accepted.path,
+        nodes=tuple(_node(candidates, accepted, node, kept=node in path) for node in range(len(candidates.tree))),
+        path=path,
         token_ids=tuple(candidates.token_ids[node] for node in accepted.path),
         context_tokens=context_tokens,
         seconds=ended - started,
@@ -139,10 +146,10 @@ def _step_event(
     )
 
 
-def _node(candidates: CandidateTree, accepted: Accepted, node: int) -> Node:
+def _node(candidates: CandidateTree, accepted: Accepted, node: int, *, kept: bool) -> Node:
     if node == 0:
         state = NodeState.ROOT
-    elif node in accepted.path:
+    elif kept:
         state = NodeState.ACCEPTED
     else:
         state = NodeState.REJECTED if node in accepted.verdicts else NodeState.UNREACHED
@@ -166,23 +173,3 @@ _MESSAGES = {
     StopReason.CANCELLED: "Stopped before the end.",
     StopReason.CONTEXT_FULL: "The conversation fills the model's whole context. Start a new chat, or shorten this one.",
 }
-
-
-def _finished(
-    reason: StopReason, state: State, metrics: ReplyMetrics, prompt_tokens: int, prefill_seconds: float
-) -> Finished:
-    return Finished(
-        reason=reason,
-        token_ids=tuple(state.reply),
-        text="",
-        tail="",
-        tokens=metrics.tokens,
-        steps=metrics.steps,
-        tokens_per_step=metrics.tokens_per_step,
-        tokens_per_second=metrics.tokens_per_second,
-        acceptance_per_head=metrics.acceptance_per_head,
-        prompt_tokens=prompt_tokens,
-        prefill_seconds=prefill_seconds,
-        decode_seconds=metrics.seconds,
-        message=_MESSAGES[reason],
-    )

@@ -97,8 +97,8 @@ class Step:
 
     index: int  # 0-based, within the reply
     nodes: tuple[Node, ...]
-    path: tuple[int, ...]  # node indices of the kept path, root first
-    token_ids: tuple[int, ...]  # what the step added to the reply (the path, cut at a stop token or a limit)
+    path: tuple[int, ...]  # node indices of the kept path, root first; a stop token that ended the reply is its last
+    token_ids: tuple[int, ...]  # what the step added to the reply: the path without that stop token
     context_tokens: int  # tokens in the context after this step
     seconds: float  # whole step, wall time
     draft_seconds: float
@@ -106,6 +106,11 @@ class Step:
     accept_seconds: float
     text: str = ""  # text released by this step (whole characters only)
     spans: tuple[tuple[int, int], ...] = ()  # per token of token_ids: its characters [start, end) in the whole reply
+
+    @property
+    def stop_node(self) -> int | None:
+        """The node of the guessed stop token that ended the reply, if one did."""
+        return self.path[-1] if len(self.path) > len(self.token_ids) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ by steps. Knows nothing of how the events came about.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medusa_core.events import Step
+from medusa_core.events import Finished, Step, StopReason
 
 
 @dataclass(slots=True)
@@ -49,4 +50,31 @@ class ReplyMetrics:
         return tuple(
             sum(count for kept, count in self.kept_guesses.items() if kept >= k) / self.steps
             for k in range(1, self.deepest + 1)
+        )
+
+    def finished(
+        self,
+        reason: StopReason,
+        token_ids: Sequence[int],
+        *,
+        prompt_tokens: int,
+        prefill_seconds: float,
+        text: str = "",
+        message: str = "",
+    ) -> Finished:
+        """The last event of the reply, with the figures of all its steps."""
+        return Finished(
+            reason=reason,
+            token_ids=tuple(token_ids),
+            text=text,
+            tail="",
+            tokens=self.tokens,
+            steps=self.steps,
+            tokens_per_step=self.tokens_per_step,
+            tokens_per_second=self.tokens_per_second,
+            acceptance_per_head=self.acceptance_per_head,
+            prompt_tokens=prompt_tokens,
+            prefill_seconds=prefill_seconds,
+            decode_seconds=self.seconds,
+            message=message,
         )

@@ -51,20 +51,7 @@ def scripted_reply(steps: int = 40, *, nodes: int = 16, heads: int = 4, seed: in
 
 
 def _finished(reason: StopReason, metrics: ReplyMetrics, text: str, token_ids: list[int]) -> Finished:
-    return Finished(
-        reason=reason,
-        token_ids=tuple(token_ids),
-        text=text,
-        tail="",
-        tokens=metrics.tokens,
-        steps=metrics.steps,
-        tokens_per_step=metrics.tokens_per_step,
-        tokens_per_second=metrics.tokens_per_second,
-        acceptance_per_head=metrics.acceptance_per_head,
-        prompt_tokens=_PROMPT_TOKENS,
-        prefill_seconds=0.2,
-        decode_seconds=metrics.seconds,
-    )
+    return metrics.finished(reason, token_ids, text=text, prompt_tokens=_PROMPT_TOKENS, prefill_seconds=0.2)
 
 
 def _scripted_step(index: int, before: str, tokens_before: int, count: int, heads: int, rng: random.Random) -> Step:

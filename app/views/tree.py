@@ -136,7 +136,10 @@ class TreeView(QWidget):
         if self._step is not None and position.y() > self.height() - KEY_PX:
             return f"<qt>{words.KEY_HELP}</qt>"
         node = self.node_at(position)
-        return "" if node is None else words.tooltip(node).replace("␠", space_mark(token_font()))
+        if self._step is None or node is None:
+            return ""
+        ended_reply = self._step.stop_node is not None and node is self._step.nodes[self._step.stop_node]
+        return words.tooltip(node, ended_reply=ended_reply).replace("␠", space_mark(token_font()))
 
     def event(self, event: QEvent) -> bool:
         """Answers the request for a tooltip with the numbers of the node under the pointer."""

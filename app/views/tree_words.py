@@ -76,12 +76,14 @@ def description(step: Step) -> str:
     if not deepest:
         return f"Step {step.index + 1}: no guesses; the model wrote '{step.nodes[0].text}'"
     sentence = f"Step {step.index + 1}: {len(kept)} of {deepest} guesses kept"
-    return sentence + (f": {', '.join(kept)}" if kept else "")
+    end = "" if step.stop_node is None else ", which ended the reply"
+    return sentence + (f": {', '.join(kept)}{end}" if kept else "")
 
 
-def tooltip(node: Node) -> str:
+def tooltip(node: Node, *, ended_reply: bool = False) -> str:
     """All that is known of a node, as rich text: its numbers, and why it was kept or not."""
-    lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}", _state_line(node)]
+    lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}"]
+    lines.append(_state_line(node) + (": it ended the reply" if ended_reply else ""))
     if node.depth:
         lines.append(html.escape(_place(node), quote=False))
     if node.draft_probability is not None:
@@ -98,7 +100,7 @@ def _place(node: Node) -> str:
 def _state_line(node: Node) -> str:
     words = _STATES[node.state]
     if node.state is NodeState.REJECTED and node.verdict is not None and node.verdict.passed:
-        words += ": it passed, but another path was longer or likelier"
+        words += ": it passed, but another path was longer or likelier, or the reply was at its limit"
     return words
 
 

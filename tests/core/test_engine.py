@@ -99,6 +99,29 @@ def test_a_stop_token_ends_the_reply_wherever_it_falls(backbone: LeanBackbone, r
     assert state.cache.length == len(state.context)
 
 
+def test_a_guessed_stop_token_is_a_guess_that_was_kept(backbone: LeanBackbone, reply: list[int]) -> None:
+    stop_id = reply[6]
+    assert stop_id not in reply[:6]
+    events = run(backbone, ScriptedDrafter(reply, depth=3, decoys=1), stop_ids=(stop_id,))
+    first, last = steps(events)
+    assert (first.stop_node, last.token_ids) == (None, (reply[4], reply[5]))
+    node = last.nodes[last.path[-1]]
+    assert last.stop_node == last.path[-1]
+    assert (node.token_id, node.depth, node.state) == (stop_id, 2, NodeState.ACCEPTED)
+    kept = [index for index, node in enumerate(last.nodes) if node.state is NodeState.ACCEPTED]
+    assert (0, *kept) == last.path
+    assert end(events).acceptance_per_head == (1.0, 1.0, 0.5, 0.0)  # wrong guesses have children 4 ahead
+    assert (end(events).tokens, end(events).tokens_per_step) == (6, 3.0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_a_stop_token_past_the_limit_changes_nothing(backbone: LeanBackbone, reply: list[int], count: int) -> None:
+    drafted = end(run(backbone, ScriptedDrafter(reply, depth=6), count=count, stop_ids=(reply[6],)))
+    plain = end(run(backbone, NoDrafter(), count=count, stop_ids=(reply[6],)))
+    assert (drafted.token_ids, drafted.reason) == (plain.token_ids, plain.reason)
+    assert drafted.reason is (StopReason.LENGTH if count < 6 else StopReason.STOP)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 9])
 def test_the_limit_counts_tokens_not_steps(backbone: LeanBackbone, reply: list[int], count: int) -> None:
     state = State(backbone.new_cache())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.events import Node, NodeState, Source, Step
+from medusa_core.events import Node, NodeState, Source, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 
 
@@ -44,6 +44,15 @@ def test_four_steps_by_hand() -> None:
     assert metrics.tokens_per_step == 9 / 4
     assert metrics.tokens_per_second == 9 / 1.5
     assert metrics.acceptance_per_head == (3 / 4, 2 / 4, 0.0)
+
+
+def test_the_last_event_carries_the_figures() -> None:
+    metrics = folded(step(2, 3), step(2, 3, tokens=2))  # the second ends with a guessed stop token
+    end = metrics.finished(StopReason.STOP, [7, 8, 9, 7, 8], prompt_tokens=3, prefill_seconds=0.5, message="m")
+    assert (end.tokens, end.steps, end.tokens_per_step, end.tokens_per_second) == (5, 2, 2.5, 10.0)
+    assert end.acceptance_per_head == (1.0, 1.0, 0.0)
+    assert (end.reason, end.token_ids, end.text, end.tail) == (StopReason.STOP, (7, 8, 9, 7, 8), "", "")
+    assert (end.prompt_tokens, end.prefill_seconds, end.decode_seconds, end.message) == (3, 0.5, 0.5, "m")
 
 
 def test_nothing_yet() -> None:

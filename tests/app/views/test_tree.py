@@ -189,6 +189,17 @@ def test_description_and_summary_for_those_who_listen(view: TreeView) -> None:
     assert words.timing(step) == "draft 2.0 ms · verify 27 ms · accept 1.0 ms"
 
 
+def test_a_guessed_stop_token_is_kept_and_ended_the_reply(view: TreeView) -> None:
+    root = node(NodeState.ROOT, depth=0, text=".")
+    end = node(NodeState.ACCEPTED, depth=1, parent=0, text="<end>")
+    step = replace(step_of(root, end, path=(0, 1)), index=0, token_ids=(root.token_id,))
+    view.show_step(step, ())
+    assert view.accessibleDescription() == "Step 1: 1 of 1 guesses kept: '<end>', which ended the reply"
+    ended, other = (view.help_at(QPointF(box.x + 5, box.y + 5)) for box in reversed(view.boxes()))
+    assert "Kept: it ended the reply" in ended
+    assert "ended" not in other
+
+
 def test_without_a_tree_the_message_is_there_for_eyes_and_ears(view: TreeView) -> None:
     view.clear("Nothing yet.")
     assert view.accessibleDescription() == "Nothing yet."
