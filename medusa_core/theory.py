@@ -7,7 +7,7 @@ worth seeing. Knows nothing of models.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from medusa_core.errors import ConfigError
 
@@ -34,6 +34,29 @@ def effective_accuracy(accuracy: float, candidates: int) -> float:
     if candidates < 0:
         raise ConfigError(f"candidates is {candidates}; it must not be negative")
     return 1.0 - (1.0 - _share("accuracy", accuracy)) ** candidates
+
+
+def expected_tokens_of_candidates(accuracies: Sequence[float], candidates: Sequence[int]) -> float:
+    """Tokens a pass where head k has `candidates[k]` guesses in the tree: each counts with its effective accuracy.
+
+    >>> round(expected_tokens_of_candidates([0.5, 0.5], [3, 1]), 4)
+    2.3125
+    """
+    pairs = zip(accuracies, candidates, strict=False)
+    return expected_tokens_per_pass([effective_accuracy(accuracy, count) for accuracy, count in pairs])
+
+
+def expected_tokens_of_paths(accuracies: Sequence[Sequence[float]], paths: Iterable[Sequence[int]]) -> float:
+    """Tokens a pass of a tree, given by the ranks on the way to each of its nodes: 1 + the sum of the paths' products.
+
+    `accuracies[k][r]` is head k's accuracy at rank r alone (Medusa, section 2.3.3).
+
+    >>> expected_tokens_of_paths([[0.5, 0.25], [0.5]], [(0,), (1,), (0, 0)])
+    2.0
+    """
+    return 1.0 + sum(
+        math.prod(_share("accuracy", accuracies[head][rank]) for head, rank in enumerate(path)) for path in paths
+    )
 
 
 def speed_up(tokens_per_step: float, overhead: float) -> float:
