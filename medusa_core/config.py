@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from medusa_core.errors import ConfigError
 
-Dtype = Literal["auto", "fp32", "bf16", "fp16", "nf4"]
+Dtype = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
 HeadsKind = Literal["rooted", "medusa"]
 MixedPrecision = Literal["auto", "no", "bf16"]
