@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import torch
 
-from medusa_core.backbone import lean, stock
+from medusa_core.backbone import int8, lean, stock
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.config import Device, Dtype
 from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
@@ -26,7 +26,7 @@ from medusa_core.text import ChatText
 
 _STAGES = 4
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "nf4": 0.6}
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "int8": 2.0, "nf4": 0.6}
 _MARGIN_BYTES = 400 * 2**20  # runtime, activations and a cache of a few thousand tokens
 
 
@@ -55,7 +55,8 @@ def load_backbone(
         yield Progress("Loading the model: preparing the pass", 3, _STAGES)
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
         spec = make_spec(model, tokenizer, _display_name(folder))
-        backbone = make_backbone(model if adapt is None else adapt(model, spec), spec)
+        model = model if adapt is None else adapt(model, spec)
+        backbone = int8.Int8Backbone(model, spec) if precision == "int8" else make_backbone(model, spec)
     return backbone, text, precision
 
 
@@ -205,7 +206,7 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
     import transformers
     from safetensors import SafetensorError
 
-    options: dict[str, Any] = {"dtype": _DTYPES.get(precision), "device_map": {"": device}}
+    options: dict[str, Any] = {"dtype": _DTYPES.get(precision, "auto"), "device_map": {"": device}}
     if precision == "nf4":
         # 16-bit products on a GPU; on the CPU NF4 serves tests, where exact comparisons need fp32.
         compute = torch.bfloat16 if device.type == "cuda" else torch.float32
