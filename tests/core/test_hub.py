@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
@@ -150,6 +151,28 @@ def test_progress_rises_to_the_end(tmp_path: Path, tiny_gguf: Path, capfd: pytes
     assert done == sorted(set(done))
     assert events[-1].done == events[-1].total
     assert capfd.readouterr() == ("", "")
+
+
+def test_reading_the_weights_says_how_far_it_has_come(
+    tmp_path: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, read = threading.Event(), hub._read_model
+
+    def halfway(gguf: Path, bar: Any) -> Any:
+        bar.write("Converting and de-quantizing GGUF tensors...:  50%|#####     | 136/272 [00:03<00:03]")
+        assert seen.wait(60)
+        return read(gguf, bar)
+
+    monkeypatch.setattr(hub, "_read_model", halfway)
+    conversion = hub.convert_gguf(tiny_gguf, tmp_path / "tiny")
+    done = []
+    for event in conversion:
+        done.append(event.done)
+        if len(done) == 3:
+            seen.set()
+    low, high = done[1], done[-2]
+    assert low < done[2] < high
+    assert done[2] == (hub._READ_FROM + hub._READ_TO) / 2
 
 
 @pytest.mark.parametrize("events_before", [1, 2, 3])
