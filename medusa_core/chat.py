@@ -14,10 +14,11 @@ import torch
 
 from medusa_core.acceptance.base import Rule
 from medusa_core.acceptance.greedy import GreedyRule
+from medusa_core.acceptance.speculative import SamplingRule
 from medusa_core.acceptance.typical import TypicalRule
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.backbone.load import load_backbone, memory_errors
-from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, TypicalAcceptance
+from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, SamplingAcceptance, TypicalAcceptance
 from medusa_core.drafters.base import Drafter
 from medusa_core.drafters.medusa import MedusaDrafter
 from medusa_core.drafters.none import NoDrafter
@@ -51,7 +52,7 @@ class Chat:
         engine = Engine(
             self.backbone,
             self._drafter(config),
-            _rule(config.acceptance, explain=config.explain),
+            _rule(config.acceptance, config.seed, explain=config.explain),
             stop_ids=self.text.stop_ids,
             max_new_tokens=config.max_new_tokens,
         )
@@ -88,10 +89,14 @@ class Chat:
         verdict = node.verdict
         if verdict is not None and verdict.choice is not None:
             verdict = replace(verdict, choice_text=self.text.piece(verdict.choice))
+        if verdict is not None and verdict.drawn is not None:
+            verdict = replace(verdict, drawn_text=self.text.piece(verdict.drawn))
         return replace(node, text=self.text.piece(node.token_id), verdict=verdict)
 
 
-def _rule(acceptance: Acceptance, *, explain: bool) -> Rule:
+def _rule(acceptance: Acceptance, seed: int, *, explain: bool) -> Rule:
+    if isinstance(acceptance, SamplingAcceptance):
+        return SamplingRule(acceptance, seed, explain=explain)
     if isinstance(acceptance, TypicalAcceptance):
         return TypicalRule(acceptance)
     return GreedyRule(explain=explain)

@@ -52,7 +52,10 @@ class GreedyAcceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypicalAcceptance:
-    """Keep a guess when p > min(epsilon, delta * exp(-entropy)): faster, approximate (Medusa, section 2.3.1)."""
+    """Keep a guess when p > min(epsilon, delta * exp(-entropy)) (Medusa, section 2.3.1): faster, approximate.
+
+    Nothing is drawn: the same prompt gives the same reply, which is no sample of the model's own distribution.
+    """
 
     epsilon: float = 0.09
     delta: float = 0.3
@@ -64,7 +67,25 @@ class TypicalAcceptance:
         _within("temperature", self.temperature, 0.01, 5.0)
 
 
-Acceptance = GreedyAcceptance | TypicalAcceptance
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingAcceptance:
+    """Draw every token from the model's own distribution, keep a guess that is drawn: the output is a true sample."""
+
+    temperature: float = 0.7  # scales the model's logits; 0 is greedy
+    top_p: float = 0.9  # only the likeliest tokens that make up this probability; 1: all
+    top_k: int = 0  # only this many of the likeliest tokens; 0: all
+    min_p: float = 0.0  # only tokens of at least this probability, in multiples of the likeliest token's
+    repetition_penalty: float = 1.0  # above 1, tokens of the prompt and the reply so far become less likely
+
+    def __post_init__(self) -> None:
+        _within("temperature", self.temperature, 0.0, 5.0)
+        _within("top_p", self.top_p, 0.0, 1.0)
+        _within("top_k", self.top_k, 0, 1_000_000)
+        _within("min_p", self.min_p, 0.0, 1.0)
+        _within("repetition_penalty", self.repetition_penalty, 0.1, 10.0)
+
+
+Acceptance = GreedyAcceptance | TypicalAcceptance | SamplingAcceptance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +96,7 @@ class DecodingConfig:
     drafting: bool = True  # False: plain decoding, one token a step
     nodes: int = 16  # draft nodes a step at most, the root not counted
     max_new_tokens: int = 512
-    seed: int = 0
+    seed: int = 0  # of sampling: the same seed gives the same reply, whatever is drafted
     explain: bool = False  # compute the model's probability of every node, also where the rule needs none
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Engine:
         drafted = perf_counter()
         scores = verify(self._backbone, state, candidates)
         verified = perf_counter()
-        accepted = self._cut(state, candidates, self._rule.accept(candidates, scores))
+        accepted = self._cut(state, candidates, self._rule.accept(candidates, scores, state.context))
         state.commit(candidates, scores, accepted)
         self._drafter.observe(state, accepted)
         times = (started, drafted, verified, perf_counter())
@@ -95,7 +95,8 @@ class Engine:
         hidden = self._backbone.forward(torch.tensor(token_ids, device=device), positions, None, state.cache)
         state.read(token_ids)
         if last:
-            state.set_root(int(self._backbone.logits(hidden[-1:]).argmax()), hidden[-1])
+            root = self._rule.first(self._backbone.logits(hidden[-1:])[0], state.context)
+            state.set_root(root, hidden[-1])
 
     def _limit_reached(self, state: State, stop: Callable[[], bool]) -> StopReason | None:
         if stop():

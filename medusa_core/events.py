@@ -53,6 +53,8 @@ class Verdict:
     entropy: float | None  # of the model's distribution at the parent, in nats
     choice: int | None  # the model's own most likely token id at the parent
     choice_text: str = ""
+    drawn: int | None = None  # sampling: the token id drawn at the parent
+    drawn_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Accepted:
     """The rule's decision."""
 
     path: tuple[int, ...]  # node indices, root first
-    next_token: int  # the root of the next step: the model's greedy choice at the path's end
+    next_token: int  # the root of the next step: what the rule chose or drew at the path's end
     verdicts: Mapping[int, Verdict]  # every node that was tried: its parent passed
     model_probabilities: tuple[float, ...] | None = None  # N; p(node | parent), where somebody asked; the root's is 1
     stop_node: int | None = None  # the accepted stop token after the path's end: it ended the reply, no part of it

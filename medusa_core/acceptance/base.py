@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -10,9 +11,13 @@ from medusa_core.records import Accepted, CandidateTree, Scores
 
 
 class Rule(Protocol):
-    """Decides the path of one step."""
+    """Decides the path of one step. `context`: the tokens before the root."""
 
-    def accept(self, candidates: CandidateTree, scores: Scores) -> Accepted:
+    def first(self, logits: torch.Tensor, context: Sequence[int]) -> int:
+        """Choose the first root of a reply, by the logits (V,) after the prompt."""
+        ...
+
+    def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int]) -> Accepted:
         """Choose the path to keep, and the root of the next step."""
         ...
 

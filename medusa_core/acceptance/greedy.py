@@ -5,6 +5,10 @@ The output equals plain greedy decoding. Knows nothing of how the tree was draft
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
+
 from medusa_core.acceptance.base import entropies, node_log_probabilities
 from medusa_core.events import Verdict
 from medusa_core.records import Accepted, CandidateTree, Scores
@@ -17,7 +21,11 @@ class GreedyRule:
         """`explain`: also compute probabilities and entropies, which the rule itself does not need."""
         self._explain = explain
 
-    def accept(self, candidates: CandidateTree, scores: Scores) -> Accepted:
+    def first(self, logits: torch.Tensor, context: Sequence[int] = ()) -> int:
+        """The model's most likely token."""
+        return int(logits.argmax())
+
+    def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int] = ()) -> Accepted:
         """Walk from the root to the child that the model wants, until there is none."""
         choices: list[int] = scores.logits.argmax(-1).tolist()
         path = [0]

@@ -6,6 +6,9 @@ Faster and approximate: the output is no longer the model's own distribution. Kn
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import torch
 
 from medusa_core.acceptance.base import entropies, node_log_probabilities
 from medusa_core.config import TypicalAcceptance
@@ -23,7 +26,11 @@ class TypicalRule:
     def __init__(self, config: TypicalAcceptance) -> None:
         self._config = config
 
-    def accept(self, candidates: CandidateTree, scores: Scores) -> Accepted:
+    def first(self, logits: torch.Tensor, context: Sequence[int] = ()) -> int:
+        """The model's most likely token."""
+        return int(logits.argmax())
+
+    def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int] = ()) -> Accepted:
         """Try every node whose ancestors passed; keep the best path."""
         tree = candidates.tree
         log_p = (scores.logits.float() / self._config.temperature).log_softmax(-1)

@@ -1,0 +1,104 @@
+"""One row of logits becomes the distribution that the next token is drawn from; and the seeded draw itself.
+
+Penalty, temperature, top-k, top-p and min-p mean what they mean in transformers and come in its order. A draw depends
+on the seed and on the number of tokens before it, on nothing else. Knows nothing of trees, drafts or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from medusa_core.config import SamplingAcceptance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """The S tokens that can come next, in the order of their ids."""
+
+    token_ids: NDArray[np.int64]  # (S,), ascending
+    probabilities: NDArray[np.float64]  # (S,), all above 0, their sum is 1
+
+    def draw(self, uniform: float) -> int:
+        """The token whose share of [0, 1), laid out in the order of token ids, holds `uniform`.
+
+        Ids are an order that no rounding changes: were it by probability, two nearly equal tokens could change places
+        between a pass over a tree and a pass over one row, and with them what the same seed draws.
+        """
+        shares = self.probabilities.cumsum()
+        place = int(shares.searchsorted(uniform * shares[-1], side="right"))
+        return int(self.token_ids[min(place, len(shares) - 1)])
+
+    def probability(self, token_id: int) -> float:
+        """p(token); 0 for a token that was filtered out."""
+        place = int(self.token_ids.searchsorted(token_id))
+        found = place < len(self.token_ids) and self.token_ids[place] == token_id
+        return float(self.probabilities[place]) if found else 0.0
+
+    @property
+    def most_likely(self) -> int:
+        """The token of the highest probability."""
+        return int(self.token_ids[self.probabilities.argmax()])
+
+    @property
+    def entropy(self) -> float:
+        """In nats."""
+        return float(-(self.probabilities * np.log(self.probabilities)).sum()) + 0.0  # never -0.0
+
+
+def uniform(seed: int, position: int) -> float:
+    """A number in [0, 1), by the counter-based generator Philox: any position's without those before it."""
+    return float(np.random.Generator(np.random.Philox(key=seed, counter=position)).random())
+
+
+def distribution(logits: torch.Tensor, options: SamplingAcceptance, prefix: Sequence[int]) -> Distribution:
+    """What the token after `prefix` (T) is drawn from, by logits (V,): penalty, temperature, top-k, top-p, min-p.
+
+    Only tokens that can be kept leave the device and are sorted: of V tokens, all of a probability below
+    (1 - top_p) / V weigh less than 1 - top_p together, so none of them is among the most likely that make up top_p.
+    """
+    scores = _penalised(logits.float(), options.repetition_penalty, prefix)
+    if options.temperature == 0:
+        return Distribution(np.array([int(scores.argmax())]), np.ones(1))
+    weights = ((scores - scores.max()) / options.temperature).exp()  # (V,); the likeliest token weighs 1
+    if 0 < options.top_k < len(weights):
+        weights = weights.masked_fill(scores < scores.topk(options.top_k).values[-1], 0.0)
+    total = float(weights.sum(dtype=torch.float64))
+    # Half of the bound leaves room for rounding; what is let through needlessly is sorted and dropped.
+    cutoff = max(options.min_p, 0.5 * (1.0 - options.top_p) * total / len(weights))
+    token_ids = ((weights >= cutoff) & (weights > 0)).nonzero()[:, 0]
+    kept: NDArray[np.float64] = weights[token_ids].double().cpu().numpy()
+    ids: NDArray[np.int64] = token_ids.cpu().numpy()
+    if options.top_p < 1:
+        nucleus = _nucleus(kept, total, options.top_p)
+        ids, kept = ids[nucleus], kept[nucleus]
+    return Distribution(ids, kept / kept.sum())
+
+
+def _penalised(scores: torch.Tensor, penalty: float, prefix: Sequence[int]) -> torch.Tensor:
+    """Scores (V,) with those of tokens seen before divided by the penalty, or multiplied where they are negative."""
+    if penalty == 1:
+        return scores
+    seen = torch.tensor(prefix, dtype=torch.long, device=scores.device)
+    before = scores[seen]
+    # A token seen twice is penalised once: both times the same value is written.
+    return scores.index_put((seen,), torch.where(before < 0, before * penalty, before / penalty))
+
+
+def _nucleus(weights: NDArray[np.float64], total: float, top_p: float) -> NDArray[Any]:
+    """Which of S weights (S,) are the fewest of the most likely that make up `top_p` of the total; at least one.
+
+    What the weights lack of the total belongs to tokens that are less likely than all of them.
+    """
+    order = weights.argsort(kind="stable")
+    below = (total - weights.sum()) + weights[order].cumsum()
+    keep = below > (1.0 - top_p) * total
+    keep[-1] = True
+    mask = np.zeros(len(weights), dtype=bool)
+    mask[order[keep]] = True
+    return mask
