@@ -25,7 +25,7 @@ from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine import Engine
 from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Progress, Step
-from medusa_core.heads.adapters import has_adapters, merge
+from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapters
 from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
 from medusa_core.model_info import ChatMessage, ModelInfo
 from medusa_core.state import State
@@ -144,7 +144,7 @@ class _Adapting:
             return model
         try:
             check_base(self._heads, spec)
-            model = merge(self._heads, model)
+            model = merge_adapters(load_adapters(self._heads), model)
             self.adapted = True
         except CheckpointError as error:
             self.problem = str(error)

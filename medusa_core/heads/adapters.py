@@ -7,6 +7,10 @@ pass takes the weights, adapters cost nothing in decoding. Knows nothing of trai
 from __future__ import annotations
 
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,48 +61,66 @@ def save_adapters(heads: Path, adapters: Adapters) -> None:
     (folder / _CONFIG).write_text(json.dumps(adapters.config, indent=2) + "\n", encoding="utf-8")
 
 
-def merge(heads: Path, model: Any) -> Any:
-    """Merge the adapters of a folder of heads into a transformers model, W + (alpha / r) B A; returns the model.
-
-    Raises CheckpointError where they are damaged, CheckpointMismatch where they do not fit this model; the model is
-    then as it was.
-    """
-    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
-
+def load_adapters(heads: Path) -> Adapters:
+    """Read the adapters of a folder of heads. Raises CheckpointError where they are damaged."""
     folder = heads / FOLDER
-    config, tensors = _read(folder)
     try:
-        adapted: Any = get_peft_model(model, config)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CheckpointMismatch(f"The adapters in {folder} do not fit this model: {error}") from error
-    expected = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-    if problems := _differences(expected, tensors):
-        adapted.unload()
-        raise CheckpointMismatch(
-            f"The adapters in {folder} do not fit this model: {'; '.join(problems[:4])}"
-            f"{f' and {len(problems) - 4} more' if len(problems) > 4 else ''}. Load the model they were trained for."
-        )
-    set_peft_model_state_dict(adapted, tensors)
-    return adapted.merge_and_unload().eval().requires_grad_(False)
-
-
-def _read(folder: Path) -> tuple[Any, dict[str, torch.Tensor]]:
-    from peft import LoraConfig
-
-    try:
-        described = dict(json.loads((folder / _CONFIG).read_text(encoding="utf-8")))
-        config = LoraConfig(**described)
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{folder / _CONFIG} cannot be read: {error}. Get or train the heads again.") from error
-    if described.get("peft_type") != "LORA":
-        raise CheckpointError(f"{folder / _CONFIG}: 'peft_type' is {described.get('peft_type')!r}; it must be 'LORA'.")
-    try:
+        config = dict(json.loads((folder / _CONFIG).read_text(encoding="utf-8")))
         tensors = load_file(folder / _WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{folder / _WEIGHTS} is damaged: {error}. Get or train the heads again.") from error
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise CheckpointError(
+            f"The adapters in {folder} are missing or damaged: {error}. Get or train the heads again."
+        ) from error
+    if config.get("peft_type") != "LORA":
+        raise CheckpointError(f"{folder / _CONFIG}: 'peft_type' is {config.get('peft_type')!r}; it must be 'LORA'.")
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise CheckpointError(f"{folder / _WEIGHTS} holds numbers that are not finite. Get or train the heads again.")
-    return config, tensors
+    return Adapters(config, tensors)
+
+
+def with_adapters(model: Any, config: dict[str, Any]) -> Any:
+    """A peft model around this transformers model, which gets LoRA layers as the fields of peft's LoraConfig say."""
+    with _quiet():
+        from peft import LoraConfig, get_peft_model
+
+        return get_peft_model(model, LoraConfig(**{**config, "base_model_name_or_path": model.name_or_path}))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """peft asks transformers in a way that is going to change, and bitsandbytes for kernels that are not needed."""
+    logger = logging.getLogger("bitsandbytes")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def merge_adapters(adapters: Adapters, model: Any) -> Any:
+    """Merge adapters into a transformers model, W + (alpha / r) B A; returns the model.
+
+    Raises CheckpointMismatch where they do not fit this model, which is then as it was.
+    """
+    from peft import get_peft_model_state_dict, set_peft_model_state_dict
+
+    try:
+        adapted = with_adapters(model, adapters.config)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CheckpointMismatch(f"The adapters do not fit this model: {error}") from error
+    expected = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    if problems := _differences(expected, adapters.tensors):
+        adapted.unload()
+        rest = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
+        raise CheckpointMismatch(
+            f"The adapters do not fit this model: {'; '.join(problems[:4])}{rest}. "
+            "Load the model they were trained for."
+        )
+    set_peft_model_state_dict(adapted, adapters.tensors)
+    return adapted.merge_and_unload().eval().requires_grad_(False)
 
 
 def _differences(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor]) -> list[str]:
