@@ -15,6 +15,12 @@ Dtype = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
 HeadsKind = Literal["rooted", "medusa"]
 MixedPrecision = Literal["auto", "no", "bf16"]
+Method = Literal["medusa1", "medusa2"]
+Ramp = Literal["constant", "linear", "sine"]
+OwnLoss = Literal["kl", "tokens"]
+METHODS: tuple[str, ...] = get_args(Method)
+RAMPS: tuple[str, ...] = get_args(Ramp)
+OWN_LOSSES: tuple[str, ...] = get_args(OwnLoss)
 HEADS_KINDS: tuple[str, ...] = get_args(HeadsKind)
 MIXED_PRECISIONS: tuple[str, ...] = get_args(MixedPrecision)
 DTYPES: tuple[str, ...] = get_args(Dtype)
@@ -178,6 +184,37 @@ class TrainConfig:
         _within("max_rank", self.max_rank, 1, 100)
         _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)
         _within("seed", self.seed, 0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medusa2Config:
+    """How heads and LoRA adapters of their model are trained together (Medusa-2), after the heads alone."""
+
+    warm_up: bool = True  # train the heads alone before, as Medusa-1 does
+    rank: int = 16  # of the adapters
+    alpha: int = 16  # the adapters' change counts alpha / rank
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    epochs: int = 2  # times that every conversation is learned from
+    batch_replies: int = 8  # conversations learned from in one step, by all processes together
+    learning_rate: float = 5e-4  # of the adapters, at its highest
+    head_rate: float = 4.0  # the heads' learning rate in multiples of the adapters'
+    head_share: float = 0.2  # lambda0: what the heads' loss counts beside the model's own
+    ramp: Ramp = "sine"  # how the heads' share grows to lambda0: constant is all of it from the start
+    own_loss: OwnLoss = "kl"  # kl: the model is held to its own distribution; tokens: it learns the replies' tokens
+
+    def __post_init__(self) -> None:
+        _within("rank", self.rank, 1, 1024)
+        _within("alpha", self.alpha, 1, 10_000)
+        _within("epochs", self.epochs, 1, 1000)
+        _within("batch_replies", self.batch_replies, 1, 100_000)
+        _within("learning_rate", self.learning_rate, 1e-7, 1.0)
+        _within("head_rate", self.head_rate, 0.001, 1000.0)
+        _within("head_share", self.head_share, 0.0, 1000.0)
+        if not self.targets:
+            raise ConfigError("targets is empty; name the layers that get adapters, for example q_proj")
+        for name, value, known in (("ramp", self.ramp, RAMPS), ("own_loss", self.own_loss, OWN_LOSSES)):
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
