@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core import hub
 from medusa_core.cli_options import add_model_options, defaults, field_help, finish
-from medusa_core.config import HEADS_KINDS, DistillConfig, ModelConfig, TrainConfig
+from medusa_core.cli_report import training_lines
+from medusa_core.config import HEADS_KINDS, MIXED_PRECISIONS, DistillConfig, ModelConfig, TrainConfig
 from medusa_core.errors import ConfigError
 from medusa_core.events import Event, Progress, TrainingStep
 from medusa_core.opening import open_chat
@@ -25,11 +26,14 @@ from medusa_core.opening import open_chat
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
     from medusa_core.heads.checkpoint import HeadsCheckpoint
+    from medusa_core.train.prompt_file import FilePrompt
 
 # option, configuration class, field
 _OPTIONS: tuple[tuple[str, type[Any], str], ...] = (
     ("--tokens", DistillConfig, "tokens"),
     ("--self-written", DistillConfig, "self_written"),
+    ("--from-file", DistillConfig, "from_file"),
+    ("--multi-turn", DistillConfig, "multi_turn"),
     ("--temperatures", DistillConfig, "temperatures"),
     ("--places", DistillConfig, "places"),
     ("--heads", TrainConfig, "num_heads"),
@@ -37,6 +41,7 @@ _OPTIONS: tuple[tuple[str, type[Any], str], ...] = (
     ("--draft-vocab", TrainConfig, "draft_vocab_size"),
     ("--epochs", TrainConfig, "epochs"),
     ("--batch", TrainConfig, "batch_positions"),
+    ("--accumulate", TrainConfig, "accumulate"),
     ("--learning-rate", TrainConfig, "learning_rate"),
     ("--seed", TrainConfig, "seed"),
 )
@@ -63,6 +68,12 @@ def add_train(commands: Any) -> None:
         help=f"{field_help(TrainConfig, 'kind')} (default: %(default)s)",
     )
     parser.add_argument(
+        "--mixed-precision",
+        choices=MIXED_PRECISIONS,
+        default=defaults(TrainConfig)["mixed_precision"],
+        help=f"{field_help(TrainConfig, 'mixed_precision')} (default: %(default)s)",
+    )
+    parser.add_argument(
         "--own-output",
         action="store_true",
         help="give every head an output layer of its own (default: the model's output head, shared)",
@@ -71,6 +82,12 @@ def add_train(commands: Any) -> None:
         "--hard-labels",
         action="store_true",
         help="learn the token that came (default: the model's own distribution there, soft labels)",
+    )
+    parser.add_argument(
+        "--prompts",
+        type=Path,
+        help="a file of your own prompts to be answered, one JSON object a line with prompt, turns or messages "
+        "(default: none; --from-file is the share of prompts that come from it)",
     )
     parser.add_argument(
         "--data",
@@ -105,6 +122,7 @@ def _train(options: argparse.Namespace) -> int:
     config = TrainConfig(
         **_values(options, TrainConfig),
         kind=options.kind,
+        mixed_precision=options.mixed_precision,
         shared_output=not options.own_output,
         soft_labels=not options.hard_labels,
     )
@@ -112,17 +130,18 @@ def _train(options: argparse.Namespace) -> int:
     from medusa_core.train.room import check_out
 
     check_out(options.out)
+    file = _prompts(options.prompts)
     try:
         chat = finish(open_chat(model, options.cache or hub.default_cache()))
         from medusa_core.train.medusa1 import train_heads
 
-        work = options.data or _data_folder(chat, data)
+        work = options.data or _data_folder(chat, data, file)
         print(f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True)
-        checkpoint = _report(train_heads(chat.backbone, chat.text, options.out, work, data, config))
+        checkpoint = _report(train_heads(chat.backbone, chat.text, options.out, work, data, config, file))
     except KeyboardInterrupt:
         print(_INTERRUPTED, file=sys.stderr)
         return 130
-    print("\n".join(_table(checkpoint, options.out)))
+    print("\n".join(training_lines(chat, checkpoint, options.out)))
     return 0
 
 
@@ -142,11 +161,17 @@ def _seed(options: argparse.Namespace) -> int:
     return seed
 
 
-def _data_folder(chat: Chat, data: DistillConfig) -> Path:
+def _prompts(path: Path | None) -> list[FilePrompt]:
+    from medusa_core.train.prompt_file import read_prompts
+
+    return [] if path is None else read_prompts(path)
+
+
+def _data_folder(chat: Chat, data: DistillConfig, file: list[FilePrompt]) -> Path:
     """One folder for each model and recipe of replies; how many tokens are asked for does not matter."""
     from medusa_core.train.distill import recipe
 
-    described = hashlib.sha256(json.dumps(recipe(data), sort_keys=True).encode()).hexdigest()[:8]
+    described = hashlib.sha256(json.dumps(recipe(data, file), sort_keys=True).encode()).hexdigest()[:8]
     name = f"{chat.info.name}-{chat.backbone.spec.fingerprint}-{described}"
     return hub.default_cache().parent / "training" / name
 
@@ -200,20 +225,3 @@ def _time_left(amount: float, rate: float) -> str:
     minutes, seconds = divmod(round(amount / rate), 60)
     hours, minutes = divmod(minutes, 60)
     return f" · {hours}:{minutes:02}:{seconds:02} left" if hours else f" · {minutes}:{seconds:02} left"
-
-
-def _table(checkpoint: HeadsCheckpoint, out: Path) -> list[str]:
-    record = checkpoint.training
-    heads = [f"{number:>4} {fit['top1']:>8.1%} {fit['top5']:>8.1%}" for number, fit in enumerate(record["held_out"], 1)]
-    vocabulary = f"{checkpoint.heads.shape.draft_vocab_size:,} tokens"
-    sizes = [f"{size:>4} nodes {tokens:>7.2f}" for size, tokens in record["expected_tokens_per_step"].items()]
-    return [
-        "",
-        f"On held-out replies ({record['data']['held_out_tokens']:,} tokens):",
-        "head    top-1    top-5",
-        *heads,
-        "Expected tokens per step by draft nodes of the tree:",
-        *sizes,
-        f"Draft vocabulary: {vocabulary}, {record['draft_vocabulary_coverage']:.1%} of what the model wrote",
-        f"Heads written to {out}; use them with: python -m medusa_core generate --heads {out} --prompt ...",
-    ]

@@ -60,16 +60,17 @@ def test_help_names_every_default(capsys: pytest.CaptureFixture[str]) -> None:
         comment = cli_options.field_help(config, name)
         assert comment, f"{name} has no comment to be its help"
         assert comment.replace("%%", "%").split()[0] in shown
-    for default in ("400000", "0.25", "0,0.7", "(default: 64)", "8192", "0.001"):
+    for default in ("400000", "0.25", "0,0.7", "(default: 64)", "8192", "0.003"):
         assert default in shown
 
 
 def test_options_reach_the_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
     options = cli._parser().parse_args(
         "train --out o --tokens 7 --heads 3 --layers 2 --draft-vocab 0 --epochs 9 --batch 11 --learning-rate 0.5 "
-        "--self-written 1 --temperatures 0.1,0.2 --places 4 --seed 6".split()
+        "--accumulate 2 --self-written 1 --from-file 0.1 --multi-turn 0.2 --temperatures 0.1,0.2 --places 4 --seed 6".split()
     )
     data = DistillConfig(**cli_train._values(options, DistillConfig))
+    assert (data.from_file, data.multi_turn) == (0.1, 0.2)
     assert (data.tokens, data.self_written, data.temperatures, data.places) == (7, 1.0, (0.1, 0.2), 4)
     config = TrainConfig(**cli_train._values(options, TrainConfig))
     assert (config.num_heads, config.num_layers, config.draft_vocab_size, config.epochs) == (3, 2, 0, 9)

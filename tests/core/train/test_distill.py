@@ -24,10 +24,18 @@ from medusa_core.text import ChatText
 from medusa_core.tiny import END_ID, tiny_model, tiny_tokenizer
 from medusa_core.train import distill as room
 from medusa_core.train.distill import distill
+from medusa_core.train.plan import plan
+from medusa_core.train.prompt_file import FilePrompt
 from medusa_core.train.shards import Reply, read_shards
 
 SMALL = DistillConfig(
-    tokens=300, self_written=0.0, temperatures=(0.0,), max_prompt_tokens=1600, max_reply_tokens=30, places=5
+    tokens=300,
+    self_written=0.0,
+    multi_turn=0.0,
+    temperatures=(0.0,),
+    max_prompt_tokens=1600,
+    max_reply_tokens=30,
+    places=5,
 )
 
 
@@ -85,7 +93,7 @@ def test_warm_replies_differ_from_greedy_ones(backbone: LeanBackbone, text: Chat
 
 def test_draws_follow_the_probabilities(backbone: LeanBackbone, text: ChatText) -> None:
     batch = room._Batch(backbone, text, options(places=400, temperatures=(1.0,)), set())
-    jobs = room._plan(text, options(temperatures=(1.0,)), set())
+    jobs = room._jobs(text, plan(options(temperatures=(1.0,))), {}, seed=1)
     batch._jobs = [next(jobs) for _ in range(400)]
     logits = torch.tensor([0.0, 0.5, 0.3, 0.2]).log().repeat(400, 1)
     shares = torch.bincount(batch._choose(logits), minlength=4) / 400
@@ -106,7 +114,7 @@ def test_killed_and_started_again_no_job_is_twice_or_lost(
     assert 4 <= len(written) < 10
     again = list(distill(backbone, text, tmp_path / "broken", config))
     jobs = [reply.job for reply in read_shards(tmp_path / "broken")]
-    assert sorted(jobs) == list(range(len(jobs))), "a job was answered twice, or left out"
+    assert sorted(jobs) == list(range(0, 2 * len(jobs), 2)), "a job was answered twice, or left out"
     assert jobs[: len(written)] == written
     assert 0 < again[0].done < config.tokens
     unbroken = write(backbone, text, tmp_path / "unbroken", config)
@@ -127,7 +135,7 @@ def test_long_replies_are_not_the_ones_left_out(backbone: LeanBackbone, text: Ch
     """Ending at the first `tokens` finished ones would keep the short replies of the last batch only."""
     replies = write(backbone, text, tmp_path, options(tokens=60, places=12))
     assert len(replies) >= 12
-    assert sorted(replies) == list(range(len(replies)))
+    assert sorted(replies) == list(range(0, 2 * len(replies), 2))
 
 
 def test_progress_counts_reply_tokens(
@@ -269,3 +277,86 @@ def test_a_folder_that_cannot_be_made(backbone: LeanBackbone, text: ChatText, tm
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):
         list(distill(backbone, text, tmp_path / "file" / "data", SMALL))
+
+
+def test_draws_by_blocks_are_the_draws_of_the_running_sum() -> None:
+    generator = torch.Generator().manual_seed(0)
+    probabilities = torch.rand(64, 1000, generator=generator) ** 8
+    probabilities[:, ::3] = 0
+    probabilities /= probabilities.sum(-1, keepdim=True)
+    points = torch.rand(64, generator=generator)
+    expected = torch.searchsorted(probabilities.double().cumsum(-1), points.double()[:, None])[:, 0]
+    assert (room._draw(probabilities, points) == expected).float().mean() > 0.95, "up to rounding at a border"
+    assert (probabilities.gather(1, room._draw(probabilities, points)[:, None]) > 0).all()
+    last = room._draw(torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([1.0]))
+    assert last.tolist() == [1]
+
+
+def test_some_conversations_go_on(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
+    config = options(multi_turn=0.5, tokens=600, temperatures=(0.0, 0.9))
+    replies = write(backbone, text, tmp_path, config)
+    second = {job: reply for job, reply in replies.items() if job % 2}
+    assert len(second) > 2
+    by_number = {conversation.number: conversation for conversation, _ in zip(plan(config), range(999), strict=False)}
+    for job, reply in second.items():
+        first, conversation = replies[job - 1], by_number[job // 2]
+        assert first.token_ids[-1] in text.stop_ids, "a reply that was cut is not gone on from"
+        follow = text.next_turn_ids(conversation.followup)
+        assert reply.prompt_ids == [*first.prompt_ids, *first.token_ids[:-1], *follow]
+        assert reply.temperature == first.temperature == conversation.temperature
+    answered = [job for job, r in replies.items() if job % 2 == 0 and r.token_ids[-1] in text.stop_ids]
+    wanted = [job for job in answered if by_number[job // 2].followup]
+    assert len(second) >= len(wanted) - SMALL.places, "only those the end of the writing left out are missing"
+
+
+def test_a_second_turn_lost_to_a_kill_is_written_later(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
+    config = options(multi_turn=1.0, tokens=200)
+    few = write(backbone, text, tmp_path, config)
+    missing = {job + 1 for job, r in few.items() if job % 2 == 0 and r.token_ids[-1] in text.stop_ids} - few.keys()
+    more = write(backbone, text, tmp_path, options(multi_turn=1.0, tokens=500))
+    assert missing
+    assert missing <= more.keys()
+    for job in missing:
+        assert more[job].prompt_ids[: len(few[job - 1].prompt_ids)] == few[job - 1].prompt_ids
+
+
+def test_a_users_own_prompts(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
+    file = [
+        FilePrompt(({"role": "user", "content": "Mine?"},)),
+        FilePrompt(({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Two?"}), "And then?"),
+    ]
+    config = options(from_file=1.0)
+    list(distill(backbone, text, tmp_path, config, file))
+    replies = {reply.job: reply for reply in read_shards(tmp_path)}
+    assert replies[0].prompt_ids == text.prompt_ids(file[0].messages)
+    assert replies[2].prompt_ids == text.prompt_ids(file[1].messages)
+    assert len([job for job in replies if job % 2 == 0]) > 2, "the other sources go on where the file ends"
+    with pytest.raises(TrainingError, match="of other options"):
+        list(distill(backbone, text, tmp_path, config, file[:1]))
+
+
+def test_two_writers_share_the_work(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
+    config = options(temperatures=(0.0, 0.9), self_written=0.3, tokens=400)
+    for rank in (0, 1):
+        list(distill(backbone, text, tmp_path / "two", config, rank=rank, ranks=2))
+    two = {reply.job: reply for reply in read_shards(tmp_path / "two")}
+    assert len(two) == len(list(read_shards(tmp_path / "two"))), "no job twice"
+    one = write(backbone, text, tmp_path / "one", config)
+    both = one.keys() & two.keys()
+    assert {job // 2 % 2 for job in both} == {0, 1}
+    assert all(one[job].token_ids == two[job].token_ids for job in both)
+    assert sum(len(reply.token_ids) for reply in two.values()) >= 400
+
+
+def test_a_base_model_continues_what_it_began_itself(backbone: LeanBackbone, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    text = ChatText(tokenizer, [END_ID])
+    config = options(self_written=1.0, multi_turn=0.5, tokens=100)
+    list(distill(backbone, text, tmp_path, config))
+    replies = list(read_shards(tmp_path))
+    assert replies
+    for reply in replies:
+        assert reply.prompt_ids[0] == END_ID, "it begins after the end-of-text token: there is no other"
+        assert 2 <= len(reply.prompt_ids) <= 25
+        assert reply.job % 2 == 0

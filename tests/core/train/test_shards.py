@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from medusa_core.errors import DiskFull, TrainingError
 from medusa_core.train import shards
-from medusa_core.train.shards import Reply, answered_prompts, read_shards, reply_sizes, write_shard
+from medusa_core.train.shards import Reply, read_shards, reply_sizes, write_shard, written_replies
 
 
 def reply(job: int, tokens: list[int], prompt: list[int] | None = None) -> Reply:
@@ -32,14 +32,21 @@ def test_replies_come_back_as_written(tmp_path: Path) -> None:
     for r in found:
         assert torch.equal(r.hidden, reply(r.job, r.token_ids).hidden)
     assert [(size.job, size.tokens) for size in reply_sizes(tmp_path)] == [(3, 3), (1, 1), (2, 2)]
-    assert answered_prompts(tmp_path) == {(3, 1), (1, 1), (4, 4, 4)}
+    written = [(r.job, r.prompt_ids, r.token_ids) for r in written_replies(tmp_path)]
+    assert written == [(r.job, r.prompt_ids, r.token_ids) for r in found]
+
+
+def test_several_writers_do_not_meet(tmp_path: Path) -> None:
+    names = [write_shard(tmp_path, [reply(job, [job])], rank=job % 2).name for job in range(4)]
+    assert len(set(names)) == 4
+    assert sorted(r.job for r in read_shards(tmp_path)) == [0, 1, 2, 3]
 
 
 def test_what_a_kill_left_half_written_is_not_read(tmp_path: Path) -> None:
     write_shard(tmp_path, [reply(0, [1])])
-    (tmp_path / "replies-000001.part").write_bytes(b"half")
+    (tmp_path / "replies-000001-00.part").write_bytes(b"half")
     assert len(list(read_shards(tmp_path))) == 1
-    assert write_shard(tmp_path, [reply(1, [2])]).name == "replies-000001.safetensors"
+    assert write_shard(tmp_path, [reply(1, [2])]).name == "replies-000001-00.safetensors"
     assert [r.job for r in read_shards(tmp_path)] == [0, 1]
 
 
@@ -55,10 +62,10 @@ def test_a_damaged_shard_is_named(tmp_path: Path, damage: str) -> None:
         save_file({"tokens": torch.tensor([1])}, path)
     else:
         save_file({"tokens": torch.tensor([1])}, path, metadata={"replies": '[{"job": 1, "tokens": 1, "prompt": 1}]'})
-    with pytest.raises(TrainingError, match=r"replies-000001\.safetensors is damaged .* delete it and start again"):
+    with pytest.raises(TrainingError, match=r"replies-000001-00\.safetensors is damaged .* delete it and start again"):
         list(read_shards(tmp_path))
-    with pytest.raises(TrainingError, match=r"replies-000001\.safetensors is damaged"):
-        answered_prompts(tmp_path)
+    with pytest.raises(TrainingError, match=r"replies-000001-00\.safetensors is damaged"):
+        written_replies(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +84,4 @@ def test_a_full_disk_leaves_nothing_half_written(
     monkeypatch.setattr(shards, "save_file", full)
     with pytest.raises(DiskFull, match="free some space"):
         write_shard(tmp_path, [reply(1, [2])])
-    assert [path.name for path in tmp_path.iterdir()] == ["replies-000000.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == ["replies-000000-00.safetensors"]
