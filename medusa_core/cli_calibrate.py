@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core import hub
 from medusa_core.cli_options import add_model_options, defaults, field_help, finish
-from medusa_core.cli_report import report_lines, share_table
+from medusa_core.cli_report import measured_report, report_lines, share_table
 from medusa_core.config import CalibrateConfig, ExpectConfig, ModelConfig
 from medusa_core.errors import CheckpointError, ConfigError
 from medusa_core.opening import open_chat
@@ -156,9 +156,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     )
     tree = statistics.together.tree(config.nodes)
     store(folder, out, tree, statistics)
-    from medusa_core.calibrate.report import make_report
-
-    report = make_report(statistics, tree, finish(_costs(chat, chat.checkpoint)), config.context)
+    report = measured_report(chat, chat.checkpoint.heads, statistics, tree, config.context)
     _print_report(report, out, options.json)
     return 0
 
@@ -170,17 +168,6 @@ def _print_report(report: HeadsReport, out: Path, path: Path | None) -> None:
         data = asdict(report)
         data["cost"] = json.loads(report.cost.to_json())
         path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-
-
-def _costs(chat: Chat, checkpoint: HeadsCheckpoint) -> Any:
-    from medusa_core.heads.cost import heads_costs
-
-    return heads_costs(chat.backbone, checkpoint.heads, chat.info.dtype, costs_folder())
-
-
-def costs_folder() -> Path:
-    """Where measured costs are kept, in the user's cache."""
-    return hub.default_cache().parent / "costs"
 
 
 def _replies(chat: Chat, checkpoint: HeadsCheckpoint, data: Path | None, config: CalibrateConfig) -> list[Any]:

@@ -9,12 +9,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medusa_core import hub
+from medusa_core.cli_options import defaults, finish
+from medusa_core.config import CalibrateConfig
+
 if TYPE_CHECKING:
     from medusa_core.backbone.cost import CostTable
     from medusa_core.calibrate.report import HeadsReport, TreeRow
+    from medusa_core.chat import Chat
+    from medusa_core.head_statistics import HeadStatistics
     from medusa_core.heads.checkpoint import HeadsCheckpoint
+    from medusa_core.heads.medusa import MedusaHeads
+    from medusa_core.tree import RankedTree
 
 _SPEED_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+
+
+def measured_report(
+    chat: Chat, heads: MedusaHeads, statistics: HeadStatistics, tree: RankedTree, context: int
+) -> HeadsReport:
+    """The report of measured heads on this machine, whose costs are kept in the user's cache."""
+    from medusa_core.calibrate.report import make_report
+    from medusa_core.heads.cost import heads_costs
+
+    folder = hub.default_cache().parent / "costs"
+    cost = finish(heads_costs(chat.backbone, heads, chat.info.dtype, folder))
+    return make_report(statistics, tree, cost, context)
 
 
 def report_lines(report: HeadsReport) -> list[str]:
@@ -30,8 +50,11 @@ def report_lines(report: HeadsReport) -> list[str]:
     ]
 
 
-def training_lines(checkpoint: HeadsCheckpoint, report: HeadsReport, out: Path) -> list[str]:
+def training_lines(chat: Chat, checkpoint: HeadsCheckpoint, out: Path) -> list[str]:
     """The end of a training: the report, and where the heads are."""
+    assert checkpoint.statistics is not None, "training ends with calibration"
+    context = defaults(CalibrateConfig)["context"]
+    report = measured_report(chat, checkpoint.heads, checkpoint.statistics, checkpoint.tree, context)
     vocabulary = f"{checkpoint.heads.shape.draft_vocab_size:,} tokens"
     coverage = checkpoint.training["draft_vocabulary_coverage"]
     return [

@@ -1,20 +1,17 @@
-"""The ranks that heads gave to the tokens that really came, on held-out replies, and the sparse tree they call for.
+"""The ranks that heads gave to the tokens that really came, on held-out replies.
 
-One observation is one position of a reply: for each head the rank of the token it should have guessed. Paths are
-counted as they occurred, so no independence of the heads is assumed. Knows nothing of training or decoding.
+One observation is one position of a reply: for each head the rank of the token it should have guessed.
+Knows nothing of training or decoding, or of what follows from the ranks.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import torch
 
 from medusa_core.events import HeadFit
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.tree import RankedTree
-from medusa_core.tree_search import Path, count_paths, expected_tokens, tree_from_paths
 
 Ranks = tuple[int, ...]
 _CHUNK_LOGITS = 2**25  # at once: 128 MiB, whatever the vocabulary
@@ -44,18 +41,6 @@ def head_fits(observed: list[Ranks], num_heads: int) -> tuple[HeadFit, ...]:
         count = max(len(ranks), 1)
         fits.append(HeadFit(sum(r < 1 for r in ranks) / count, sum(r < 5 for r in ranks) / count))
     return tuple(fits)
-
-
-def calibrated_tree(observed: list[Ranks], draft_nodes: int, max_rank: int) -> tuple[RankedTree, Counter[Path]]:
-    """The best tree of `draft_nodes` draft nodes for these observations, and the path counts behind it."""
-    counts = count_paths(observed, max_rank)
-    return tree_from_paths(counts, draft_nodes + 1), counts
-
-
-def expected_by_size(tree: RankedTree, counts: Counter[Path], steps: int) -> dict[int, float]:
-    """Expected tokens a step for 4, 8, 16, 32 and 64 draft nodes, as far as the tree has them."""
-    sizes = [size for size in (4, 8, 16, 32, 64) if size < len(tree.tree)]
-    return {size: round(expected_tokens(tree.first(size + 1), counts, steps), 4) for size in sizes}
 
 
 def _chunk_ranks(heads: MedusaHeads, hidden: torch.Tensor, tokens: torch.Tensor, max_rank: int) -> list[Ranks]:

@@ -21,6 +21,8 @@ _FIT_LOGITS = 2**26  # of one head at once: 256 MiB
 _COLDEST, _WARMEST = 0.1, 10.0
 _NEWTON_STEPS = 30
 
+DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}  # as options call them
+
 HeldOut = tuple[torch.Tensor, torch.Tensor]  # hidden (n, H), tokens (n,)
 
 

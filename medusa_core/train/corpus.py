@@ -22,8 +22,14 @@ _GOLDEN = 0.6180339887498949  # its multiples modulo 1 fall evenly, also those o
 class Corpus:
     """Replies end to end. The hidden state at position t is the one that `tokens[t]` was chosen from."""
 
-    def __init__(self, replies: Sequence[tuple[Sequence[int], torch.Tensor]]) -> None:
-        """Token ids (n,) and hidden states (n, H) of each reply; the states are kept as they are, not copied."""
+    def __init__(
+        self, replies: Sequence[tuple[Sequence[int], torch.Tensor]], temperatures: Sequence[float] | None = None
+    ) -> None:
+        """Token ids (n,) and hidden states (n, H) of each reply; the states are kept as they are, not copied.
+
+        `temperatures`: what each reply was written at; greedily where nothing is said.
+        """
+        self.temperatures = tuple(temperatures) if temperatures is not None else (0.0,) * len(replies)
         lengths = torch.tensor([len(tokens) for tokens, _ in replies])
         self.tokens = torch.tensor([token for tokens, _ in replies for token in tokens])  # (T,) int64
         self._ends = lengths.cumsum(0)
@@ -74,9 +80,12 @@ def load(folder: Path, held_out: float) -> tuple[Corpus, Corpus]:
     """
     kept = held_out_jobs(reply_sizes(folder), held_out)
     parts: tuple[list[tuple[Sequence[int], torch.Tensor]], ...] = ([], [])
+    temperatures: tuple[list[float], ...] = ([], [])
     for reply in read_shards(folder):
-        parts[reply.job in kept].append((reply.token_ids, reply.hidden))
-    return Corpus(parts[0]), Corpus(parts[1])
+        part = reply.job in kept
+        parts[part].append((reply.token_ids, reply.hidden))
+        temperatures[part].append(reply.temperature)
+    return Corpus(parts[0], temperatures[0]), Corpus(parts[1], temperatures[1])
 
 
 def held_out_jobs(sizes: Sequence[ReplySize], share: float) -> set[int]:

@@ -20,10 +20,12 @@ from typing import Any
 import torch
 
 from medusa_core.backbone.base import Backbone, BatchBackbone
-from medusa_core.calibrate.ranks import calibrated_tree, expected_by_size, head_fits, observe_ranks
+from medusa_core.calibrate.ranks import head_fits, observe_ranks
+from medusa_core.calibrate.statistics import DTYPE_NAMES, calibrate_heads
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import ModelUnsupported, TrainingError
 from medusa_core.events import Event, HeadFit
+from medusa_core.head_statistics import expected_by_size
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.kinds import build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
@@ -102,17 +104,22 @@ def calibrated(
     heads: MedusaHeads, held_out: Corpus, backbone: Backbone, config: TrainConfig, recipe: dict[str, Any]
 ) -> HeadsCheckpoint:
     """The heads with the tree that held-out replies call for, and with their figures."""
-    observed = observe_ranks(heads, held_out.pieces(), config.max_rank)
-    tree, counts = calibrated_tree(observed, config.tree_nodes, config.max_rank)
-    fits = head_fits(observed, config.num_heads)
+    statistics = calibrate_heads(
+        heads,
+        held_out.pieces(),
+        held_out.temperatures,
+        max_rank=config.max_rank,
+        precision=DTYPE_NAMES.get(backbone.dtype, str(backbone.dtype)),
+    )
+    both = statistics.together
     record = {
         **recipe,
-        "held_out": [{"top1": round(fit.top1, 4), "top5": round(fit.top5, 4)} for fit in fits],
-        "expected_tokens_per_step": expected_by_size(tree, counts, len(observed)),
+        "held_out": [{"top1": round(top[0], 4), "top5": round(top[:5][-1], 4)} for top in both.top()],
+        "expected_tokens_per_step": expected_by_size(both.expected(config.tree_nodes)),
         "torch": torch.__version__,
         "machine": platform.machine(),
     }
-    return HeadsCheckpoint(heads, tree, _base(backbone), record)
+    return HeadsCheckpoint(heads, both.tree(config.tree_nodes), _base(backbone), record, statistics=statistics)
 
 
 def _check_corpus(training: Corpus, backbone: Backbone) -> None:

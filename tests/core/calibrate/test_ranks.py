@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
-
 import pytest
 import torch
 
 from medusa_core.calibrate import ranks
-from medusa_core.calibrate.ranks import calibrated_tree, expected_by_size, head_fits, observe_ranks
+from medusa_core.calibrate.ranks import head_fits, observe_ranks
 from medusa_core.events import HeadFit
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
-from medusa_core.tree import RankedTree
 
 V = 6
 
@@ -59,17 +55,6 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_head_fits_by_hand() -> None:
     observed = [(0, 4), (1, 5), (0,), (7,), ()]
     assert head_fits(observed, 3) == (HeadFit(0.5, 0.75), HeadFit(0.0, 0.5), HeadFit(0.0, 0.0))
-
-
-def test_the_tree_takes_the_likeliest_paths(tmp_path: Path) -> None:
-    observed = [(0, 0)] * 5 + [(0, 1)] * 3 + [(1, 0)] * 4 + [(9, 0)] * 8
-    tree, counts = calibrated_tree(observed, 4, 9)
-    assert counts == Counter({(0,): 8, (0, 0): 5, (0, 1): 3, (1,): 4, (1, 0): 4})
-    assert tree.tree.parents == (0, 0, 1, 0, 3)
-    assert tree.ranks == (0, 0, 0, 1, 0)
-    assert expected_by_size(tree, counts, 20) == {4: 1 + (8 + 5 + 4 + 4) / 20}
-    tree.save(tmp_path / "tree.json")
-    assert RankedTree.load(tmp_path / "tree.json") == tree
 
 
 def test_heads_that_see_the_root_are_given_the_token_chosen_from_each_state() -> None:
