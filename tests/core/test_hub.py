@@ -158,24 +158,23 @@ def test_reading_the_weights_says_how_far_it_has_come(
 ) -> None:
     seen, read = threading.Event(), hub._read_model
 
-    def halfway(gguf: Path, bar: Any) -> Any:
+    def halfway(gguf: Path, config: Any, bar: Any) -> Any:
         bar.write("Converting and de-quantizing GGUF tensors...:  50%|#####     | 136/272 [00:03<00:03]")
         assert seen.wait(60)
-        return read(gguf, bar)
+        return read(gguf, config, bar)
 
     monkeypatch.setattr(hub, "_read_model", halfway)
     conversion = hub.convert_gguf(tiny_gguf, tmp_path / "tiny")
     done = []
     for event in conversion:
         done.append(event.done)
-        if len(done) == 3:
+        if len(done) == 4:
             seen.set()
-    low, high = done[1], done[-2]
-    assert low < done[2] < high
-    assert done[2] == (hub._READ_FROM + hub._READ_TO) / 2
+    assert done[2] < done[3] < done[-2]  # between the weights and the writing
+    assert done[3] == (hub._BAR_FROM + hub._WRITE_FROM) / 2
 
 
-@pytest.mark.parametrize("events_before", [1, 2, 3])
+@pytest.mark.parametrize("events_before", [1, 2, 3, 4])
 def test_stopped_conversion_leaves_nothing(tmp_path: Path, tiny_gguf: Path, events_before: int) -> None:
     cache = tmp_path / "cache"
     conversion = hub.convert_gguf(tiny_gguf, cache / "tiny")
