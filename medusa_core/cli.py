@@ -7,6 +7,7 @@ is said in one line on stderr, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from medusa_core.config import (
     DecodingConfig,
     GreedyAcceptance,
     ModelConfig,
+    SamplingAcceptance,
     TypicalAcceptance,
 )
 from medusa_core.errors import CheckpointError, MedusaError
@@ -32,6 +34,12 @@ from medusa_core.opening import open_chat
 
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
+
+_RULES: dict[str, type[Acceptance]] = {
+    "greedy": GreedyAcceptance,
+    "typical": TypicalAcceptance,
+    "sampling": SamplingAcceptance,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_generate(commands: Any) -> None:
     parser = commands.add_parser("generate", help="answer one prompt", description="Answer one prompt.")
     parser.set_defaults(run=_generate)
-    decoding, typical = defaults(DecodingConfig), defaults(TypicalAcceptance)
+    decoding = defaults(DecodingConfig)
     parser.add_argument("--prompt", required=True, help="the user's message; '-' reads it from standard input")
     parser.add_argument("--system", help="a system message (default: the model's own)")
     add_model_options(parser)
@@ -81,32 +89,36 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument(
         "--nodes", type=int, default=decoding["nodes"], help="draft nodes a step at most (default: %(default)s)"
     )
-    parser.add_argument(
-        "--accept",
-        choices=("greedy", "typical"),
-        default="greedy",
-        help="greedy: the model's own output; typical: faster, approximate (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--temperature",
-        type=float,
-        default=typical["temperature"],
-        help="typical acceptance: scales the model's logits (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--epsilon", type=float, default=typical["epsilon"], help="typical acceptance (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--delta", type=float, default=typical["delta"], help="typical acceptance (default: %(default)s)"
-    )
+    _add_acceptance(parser)
     parser.add_argument("--max-new-tokens", type=int, default=decoding["max_new_tokens"], help="(default: %(default)s)")
     parser.add_argument(
         "--seed",
         type=int,
         default=decoding["seed"],
-        help="of rules that draw at random; greedy and typical acceptance do not (default: %(default)s)",
+        help=f"{field_help(DecodingConfig, 'seed')} (default: %(default)s)",
     )
     parser.add_argument("--json", type=Path, help="write every event to this file, one JSON line each")
+
+
+def _add_acceptance(parser: argparse.ArgumentParser) -> None:
+    """--accept, and every option of the rules; one that is not given keeps the default of the rule it belongs to."""
+    parser.add_argument(
+        "--accept",
+        choices=tuple(_RULES),
+        default="greedy",
+        help="greedy: the model's own output; sampling: the model's own distribution, drawn from; typical: faster, "
+        "approximate, nothing is drawn (default: %(default)s)",
+    )
+    names = dict.fromkeys(field.name for rule in _RULES.values() for field in dataclasses.fields(rule))
+    for name in names:
+        owners = [word for word, rule in _RULES.items() if name in defaults(rule)]
+        rule = _RULES[owners[-1]]
+        default = defaults(rule)[name]
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=type(default),
+            help=f"{' and '.join(owners)}: {field_help(rule, name)} (default: {default})",
+        )
 
 
 def _generate(options: argparse.Namespace) -> int:
@@ -137,9 +149,9 @@ def _require_heads(chat: Chat, options: argparse.Namespace) -> None:
 
 
 def _acceptance(options: argparse.Namespace) -> Acceptance:
-    if options.accept == "greedy":
-        return GreedyAcceptance()
-    return TypicalAcceptance(epsilon=options.epsilon, delta=options.delta, temperature=options.temperature)
+    rule = _RULES[options.accept]
+    given = {field.name: getattr(options, field.name) for field in dataclasses.fields(rule)}
+    return rule(**{name: value for name, value in given.items() if value is not None})
 
 
 def _messages(options: argparse.Namespace) -> list[ChatMessage]:

@@ -63,9 +63,9 @@ class TypicalAcceptance:
     Nothing is drawn: the same prompt gives the same reply, which is no sample of the model's own distribution.
     """
 
-    epsilon: float = 0.09
-    delta: float = 0.3
-    temperature: float = 0.7  # scales the model's logits before p and entropy
+    epsilon: float = 0.09  # the threshold where the model is sure
+    delta: float = 0.3  # the threshold where it is unsure, in multiples of exp(-entropy)
+    temperature: float = 0.7  # divides the model's logits before p and entropy are taken
 
     def __post_init__(self) -> None:
         _within("epsilon", self.epsilon, 0.0, 1.0)
@@ -77,7 +77,7 @@ class TypicalAcceptance:
 class SamplingAcceptance:
     """Draw every token from the model's own distribution, keep a guess that is drawn: the output is a true sample."""
 
-    temperature: float = 0.7  # scales the model's logits; 0 is greedy
+    temperature: float = 0.7  # divides the model's logits; 0: greedy
     top_p: float = 0.9  # only the likeliest tokens that make up this probability; 1: all
     top_k: int = 0  # only this many of the likeliest tokens; 0: all
     min_p: float = 0.0  # only tokens of at least this probability, in multiples of the likeliest token's

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -59,25 +58,25 @@ def uniform(seed: int, position: int) -> float:
 def distribution(logits: torch.Tensor, options: SamplingAcceptance, prefix: Sequence[int]) -> Distribution:
     """What the token after `prefix` (T) is drawn from, by logits (V,): penalty, temperature, top-k, top-p, min-p.
 
-    Only tokens that can be kept leave the device and are sorted: of V tokens, all of a probability below
-    (1 - top_p) / V weigh less than 1 - top_p together, so none of them is among the most likely that make up top_p.
+    Only tokens that can be kept leave the device: of V tokens, all of a probability below (1 - top_p) / V weigh less
+    than 1 - top_p together, so none of them is among the most likely that make up top_p.
     """
     scores = _penalised(logits.float(), options.repetition_penalty, prefix)
     if options.temperature == 0:
         return Distribution(np.array([int(scores.argmax())]), np.ones(1))
-    weights = ((scores - scores.max()) / options.temperature).exp()  # (V,); the likeliest token weighs 1
+    weights = (scores - scores.max()).div_(options.temperature).exp_()  # (V,); the likeliest token weighs 1
     if 0 < options.top_k < len(weights):
-        weights = weights.masked_fill(scores < scores.topk(options.top_k).values[-1], 0.0)
+        weights.masked_fill_(scores < scores.topk(options.top_k).values[-1], 0.0)
     total = float(weights.sum(dtype=torch.float64))
-    # Half of the bound leaves room for rounding; what is let through needlessly is sorted and dropped.
-    cutoff = max(options.min_p, 0.5 * (1.0 - options.top_p) * total / len(weights))
-    token_ids = ((weights >= cutoff) & (weights > 0)).nonzero()[:, 0]
-    kept: NDArray[np.float64] = weights[token_ids].double().cpu().numpy()
+    # Half of the bound leaves room for rounding; what is let through needlessly is dropped afterwards.
+    bound = 0.5 * (1.0 - options.top_p) * total / len(weights)
+    token_ids = (weights >= max(options.min_p, bound, torch.finfo(weights.dtype).tiny)).nonzero()[:, 0]
+    kept: NDArray[np.float32] = weights[token_ids].cpu().numpy()
     ids: NDArray[np.int64] = token_ids.cpu().numpy()
     if options.top_p < 1:
         nucleus = _nucleus(kept, total, options.top_p)
         ids, kept = ids[nucleus], kept[nucleus]
-    return Distribution(ids, kept / kept.sum())
+    return Distribution(ids, kept / kept.sum(dtype=np.float64))
 
 
 def _penalised(scores: torch.Tensor, penalty: float, prefix: Sequence[int]) -> torch.Tensor:
@@ -90,15 +89,25 @@ def _penalised(scores: torch.Tensor, penalty: float, prefix: Sequence[int]) -> t
     return scores.index_put((seen,), torch.where(before < 0, before * penalty, before / penalty))
 
 
-def _nucleus(weights: NDArray[np.float64], total: float, top_p: float) -> NDArray[Any]:
+def _nucleus(weights: NDArray[np.float32], total: float, top_p: float) -> NDArray[np.bool_]:
     """Which of S weights (S,) are the fewest of the most likely that make up `top_p` of the total; at least one.
 
-    What the weights lack of the total belongs to tokens that are less likely than all of them.
+    What the weights lack of the total belongs to tokens that are less likely than all of them. Positive floats are in
+    the order of their bits, so the highest 16 bits sort all tokens into buckets by one pass; only those of the bucket
+    at the edge are compared with each other.
     """
-    order = weights.argsort(kind="stable")
-    below = (total - weights.sum()) + weights[order].cumsum()
-    keep = below > (1.0 - top_p) * total
-    keep[-1] = True
-    mask = np.zeros(len(weights), dtype=bool)
-    mask[order[keep]] = True
-    return mask
+    cut = (1.0 - top_p) * total
+    buckets = weights.view(np.int32) >> 16
+    mass = np.bincount(buckets, weights)
+    missing = total - mass.sum()
+    if missing > cut:
+        return np.ones(len(weights), dtype=np.bool_)
+    below = missing + mass.cumsum()  # the probability of each bucket and of everything less likely
+    edge = min(int(below.searchsorted(cut, side="right")), len(mass) - 1)
+    keep: NDArray[np.bool_] = buckets > edge
+    at_edge = (buckets == edge).nonzero()[0]
+    at_edge = at_edge[weights[at_edge].argsort(kind="stable")]
+    within = below[edge] - mass[edge] + weights[at_edge].cumsum(dtype=np.float64) > cut
+    within[-1] = True
+    keep[at_edge[within]] = True
+    return keep
