@@ -108,54 +108,75 @@ def fit(
     Only the main process of several yields events, writes and calls `evaluate`, after every epoch. Checkpoints go to
     the folder `work`; one of another configuration is refused. Raises TrainingError or DiskFull.
     """
-    total = batches.per_epoch * config.epochs
     guard = _Guard(objective, batches)
-    groups = [
-        {"params": list(parameters), "lr": config.learning_rate, "multiple": multiple}
-        for parameters, multiple in objective.parameter_groups()
-    ]
-    trained = [parameter for group in groups for parameter in group["params"]]  # type: ignore[attr-defined]
-    model, optimizer = accelerator.prepare(
-        objective, torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
-    )
+    training = _Training(objective, batches, config, accelerator)
     resume = Resume(work / "training.pt", config, batches.items)
-    step, smoothed = resume.restore(objective, optimizer)
+    training.step, training.loss = resume.restore(objective, training.optimizer)
     accelerator.wait_for_everyone()  # before the main process replaces the checkpoint
     reported = saved = started = time.monotonic()
-    order, order_epoch = torch.empty(0, dtype=torch.long), -1
-    while step < total:
-        epoch, place = divmod(step, batches.per_epoch)
-        if epoch != order_epoch:
-            order, order_epoch = batches.order(epoch), epoch
-        batch = order[place * batches.size : (place + 1) * batches.size]
-        objective.at(step / total)
-        rate = _learning_rate(step, total, config)
-        for group in optimizer.param_groups:
-            group["lr"] = rate * group["multiple"]
-        optimizer.zero_grad(set_to_none=True)
-        value = _gradients(model, objective.counts(batch), batch, config.accumulate, accelerator)
-        norm = accelerator.clip_grad_norm_(trained, 1.0)
-        _check_finite(value, norm, step)
-        optimizer.step()
-        step += 1
-        smoothed = value if math.isnan(smoothed) else 0.98 * smoothed + 0.02 * value
+    while training.step < training.total:
+        rate = training.advance()
+        step, total, loss = training.step, training.total, training.loss
         if step == total:
             guard.check()
         if not accelerator.is_main_process:
             continue
         now = time.monotonic()
         if now - saved >= config.checkpoint_seconds or step == total:
-            resume.save(objective, optimizer, step, smoothed)
+            resume.save(objective, training.optimizer, step, loss)
             saved = now
         if step % batches.per_epoch == 0:
-            yield TrainingStep(step, total, smoothed, rate, now - started, evaluate())
+            yield TrainingStep(step, total, loss, rate, now - started, evaluate())
         elif now - reported >= _REPORT_SECONDS:
             reported = now
-            yield TrainingStep(step, total, smoothed, rate, now - started)
-    accelerator.wait_for_everyone()
-    accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    accelerator.free_memory()
-    return smoothed
+            yield TrainingStep(step, total, loss, rate, now - started)
+    training.end()
+    return training.loss
+
+
+class _Training:
+    """The state between steps: parameters, optimizer, the step reached and the smoothed loss."""
+
+    def __init__(self, objective: Objective, batches: Batches, config: TrainConfig, accelerator: Accelerator) -> None:
+        self._objective, self._batches, self._config, self._accelerator = objective, batches, config, accelerator
+        self.total = batches.per_epoch * config.epochs
+        self.step, self.loss = 0, float("nan")
+        groups: list[dict[str, Any]] = [
+            {"params": list(parameters), "lr": config.learning_rate, "multiple": multiple}
+            for parameters, multiple in objective.parameter_groups()
+        ]
+        self._trained = [parameter for group in groups for parameter in group["params"]]
+        optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+        self._model, self.optimizer = accelerator.prepare(objective, optimizer)
+        self._order, self._epoch = torch.empty(0, dtype=torch.long), -1
+
+    def advance(self) -> float:
+        """One step; returns its learning rate."""
+        batch = self._batch()
+        self._objective.at(self.step / self.total)
+        rate = _learning_rate(self.step, self.total, self._config)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["multiple"]
+        self.optimizer.zero_grad(set_to_none=True)
+        counts = self._objective.counts(batch)
+        loss = _gradients(self._model, counts, batch, self._config.accumulate, self._accelerator)
+        _check_finite(loss, self._accelerator.clip_grad_norm_(self._trained, 1.0), self.step)
+        self.optimizer.step()
+        self.step += 1
+        self.loss = loss if math.isnan(self.loss) else 0.98 * self.loss + 0.02 * loss
+        return rate
+
+    def end(self) -> None:
+        """Wait for the others; the objective is again what it was before."""
+        self._accelerator.wait_for_everyone()
+        self._accelerator.unwrap_model(self._model, keep_fp32_wrapper=False)
+        self._accelerator.free_memory()
+
+    def _batch(self) -> torch.Tensor:
+        epoch, place = divmod(self.step, self._batches.per_epoch)
+        if epoch != self._epoch:
+            self._order, self._epoch = self._batches.order(epoch), epoch
+        return self._order[place * self._batches.size : (place + 1) * self._batches.size]
 
 
 def _gradients(

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from medusa_core.config import MixedPrecision
+from medusa_core.config import Device, MixedPrecision
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 # The others wait while the first process lets the model write its replies, which takes hours.
 _PATIENCE = timedelta(days=7)
+
+
+def enter(device: Device) -> None:
+    """Called before a model is loaded: each process of several takes a GPU of its own, where there are GPUs."""
+    from accelerate.state import PartialState
+
+    PartialState(cpu=device == "cpu", timeout=_PATIENCE)
 
 
 def join(device: torch.device, mixed_precision: MixedPrecision) -> Accelerator:
