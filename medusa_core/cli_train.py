@@ -26,7 +26,7 @@ from medusa_core.opening import open_chat
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
     from medusa_core.heads.checkpoint import HeadsCheckpoint
-    from medusa_core.train.prompt_file import FilePrompt
+    from medusa_core.prompt_file import FilePrompt
 
 # option, configuration class, field
 _OPTIONS: tuple[tuple[str, type[Any], str], ...] = (
@@ -131,17 +131,24 @@ def _train(options: argparse.Namespace) -> int:
 
     check_out(options.out)
     file = _prompts(options.prompts)
+    from medusa_core.train import processes
+
+    processes.enter(options.device)
     try:
         chat = finish(open_chat(model, options.cache or hub.default_cache()))
         from medusa_core.train.medusa1 import train_heads
 
         work = options.data or _data_folder(chat, data, file)
-        print(f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True)
+        if processes.is_main():
+            print(
+                f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True
+            )
         checkpoint = _report(train_heads(chat.backbone, chat.text, options.out, work, data, config, file))
     except KeyboardInterrupt:
         print(_INTERRUPTED, file=sys.stderr)
         return 130
-    print("\n".join(training_lines(chat, checkpoint, options.out)))
+    if processes.is_main():
+        print("\n".join(training_lines(chat, checkpoint, options.out)))
     return 0
 
 
@@ -162,7 +169,7 @@ def _seed(options: argparse.Namespace) -> int:
 
 
 def _prompts(path: Path | None) -> list[FilePrompt]:
-    from medusa_core.train.prompt_file import read_prompts
+    from medusa_core.prompt_file import read_prompts
 
     return [] if path is None else read_prompts(path)
 

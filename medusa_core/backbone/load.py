@@ -230,6 +230,12 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
         raise ModelUnsupported(
             f"The model in {folder} is incomplete: {len(missing)} weights are missing, {missing[0]} among them."
         )
+    if precision == "nf4" and device.type == "cpu":
+        # With bf16 instructions the library repacks the weights at the first pass: no longer exact, and it fails on
+        # widths that are no multiple of its block.
+        for module in model.modules():
+            if hasattr(module, "support_avx512bf16_for_cpu"):
+                module.support_avx512bf16_for_cpu = False
     return model.eval().requires_grad_(False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from medusa_core.backbone.lean import LeanBackbone
-from medusa_core.backbone.load import make_spec
+from medusa_core.backbone.load import load_backbone, make_spec
 from medusa_core.backbone.stock import StockBackbone
 from medusa_core.calibrate.ranks import head_fits, observe_ranks
 from medusa_core.config import DistillConfig, TrainConfig
@@ -20,8 +21,8 @@ from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.heads.rooted import RootedHeads
 from medusa_core.text import ChatText
-from medusa_core.tiny import tiny_model, tiny_tokenizer
-from medusa_core.train import processes
+from medusa_core.tiny import save_tiny_model, tiny_model, tiny_tokenizer
+from medusa_core.train import medusa1, processes
 from medusa_core.train.corpus import Corpus
 from medusa_core.train.loop import Batches, fit
 from medusa_core.train.medusa1 import HeadsObjective, train_heads
@@ -219,3 +220,32 @@ def test_heads_that_see_the_root_learn_what_only_the_root_tells() -> None:
         accuracy[heads.kind] = head_fits(observe_ranks(heads, replies.pieces(), 10), 1)[0].top1
     assert accuracy["rooted"] == 1.0
     assert accuracy["medusa"] < 0.5
+
+
+def test_heads_for_a_model_in_four_bits(text: ChatText, tmp_path: Path) -> None:
+    """Hidden states and labels are those of the quantized model, which stays as it is."""
+    folder = save_tiny_model(tmp_path / "model")
+    loading = load_backbone(folder, "nf4", "cpu")
+    while True:
+        try:
+            next(loading)
+        except StopIteration as stop:
+            quantized, _, precision = stop.value
+            break
+    assert precision == "nf4"
+    before = parameters(quantized)
+    config = replace(TRAIN, num_heads=1, epochs=1)
+    short = ChatText(tiny_tokenizer(), text.stop_ids)
+    data = replace(DATA, tokens=150, max_prompt_tokens=120, max_reply_tokens=20)
+    events = list(train_heads(quantized, short, tmp_path / "out", tmp_path / "work", data, config))
+    assert isinstance(events[-1], TrainingStep)
+    for mine, then in zip(parameters(quantized), before, strict=True):
+        assert torch.equal(mine, then), "the quantized model is frozen"
+    loaded = load_heads(tmp_path / "out", quantized)
+    assert loaded.heads.w1.any(), "nothing was learned"
+
+
+def test_replies_of_another_model_are_refused(backbone: LeanBackbone) -> None:
+    for replies in ([([3, 264], torch.ones(2, 64))], [([3, 4], torch.ones(2, 32))]):
+        with pytest.raises(TrainingError, match="written by another model"):
+            medusa1._check_corpus(Corpus(replies), backbone)
