@@ -36,7 +36,7 @@ from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import Batches, Objective, fit
 from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
-from medusa_core.train.prompt_file import FilePrompt
+from medusa_core.prompt_file import FilePrompt
 from medusa_core.train.room import check_out, exclusive
 
 _SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from medusa_core.config import DistillConfig
 from medusa_core.model_info import ChatMessage
 from medusa_core.train import prompts
-from medusa_core.train.prompt_file import FilePrompt
+from medusa_core.prompt_file import FilePrompt
 
 
 @dataclass(frozen=True, slots=True)

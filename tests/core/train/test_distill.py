@@ -25,7 +25,7 @@ from medusa_core.tiny import END_ID, tiny_model, tiny_tokenizer
 from medusa_core.train import distill as room
 from medusa_core.train.distill import distill
 from medusa_core.train.plan import plan
-from medusa_core.train.prompt_file import FilePrompt
+from medusa_core.prompt_file import FilePrompt
 from medusa_core.train.shards import Reply, read_shards
 
 SMALL = DistillConfig(

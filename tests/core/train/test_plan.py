@@ -8,7 +8,7 @@ import pytest
 
 from medusa_core.config import DistillConfig
 from medusa_core.train.plan import Conversation, conversation_of, plan
-from medusa_core.train.prompt_file import FilePrompt
+from medusa_core.prompt_file import FilePrompt
 
 
 def first(count: int, config: DistillConfig, file: tuple[FilePrompt, ...] = (), **writers: int) -> list[Conversation]:

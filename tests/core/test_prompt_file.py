@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import ConfigError
-from medusa_core.train.prompt_file import FilePrompt, digest, read_prompts
+from medusa_core.prompt_file import FilePrompt, digest, read_prompts
 
 
 def test_three_ways_to_write_one(tmp_path: Path) -> None:
@@ -29,6 +29,15 @@ def test_three_ways_to_write_one(tmp_path: Path) -> None:
         FilePrompt(tuple(talk[:4])),
         FilePrompt(user[2]),
     ]
+
+
+def test_a_name_and_a_category_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    lines = [{"question_id": 81, "category": "writing", "turns": ["a"]}, {"id": "b2", "prompt": "b"}, {"prompt": "c"}]
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    prompts = read_prompts(path)
+    assert [(prompt.name, prompt.category) for prompt in prompts] == [("81", "writing"), ("b2", ""), ("", "")]
+    assert digest(prompts[:1]) == digest([FilePrompt(prompts[0].messages)]), "what it asks is what counts"
 
 
 def test_its_name_follows_what_it_says(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ class FilePrompt:
 
     messages: tuple[ChatMessage, ...]
     followup: str = ""
+    name: str = ""  # what the file calls it, under question_id or id; "" where it does not
+    category: str = ""
 
 
 def read_prompts(path: Path) -> list[FilePrompt]:
@@ -53,16 +55,17 @@ def _prompt(line: str, where: str) -> FilePrompt:
         raise ConfigError(f"{where} is not JSON ({error}).") from error
     if not isinstance(entry, dict) or not {"turns", "messages", "prompt"} & entry.keys():
         raise ConfigError(f"{where} has none of the keys turns, messages and prompt.")
+    named = {"name": _word(entry, "question_id", "id"), "category": _word(entry, "category")}
     if "turns" in entry:
         turns = entry["turns"]
         if not isinstance(turns, list) or not turns or not all(_is_text(turn) for turn in turns):
             raise ConfigError(f"{where}: turns must be a list of texts, the user's messages.")
-        return FilePrompt((ChatMessage(role="user", content=turns[0]),), turns[1] if len(turns) > 1 else "")
+        return FilePrompt((ChatMessage(role="user", content=turns[0]),), turns[1] if len(turns) > 1 else "", **named)
     if "messages" in entry:
-        return FilePrompt(_messages(entry["messages"], where))
+        return FilePrompt(_messages(entry["messages"], where), **named)
     if not _is_text(entry["prompt"]):
         raise ConfigError(f"{where}: prompt must be a text.")
-    return FilePrompt((ChatMessage(role="user", content=entry["prompt"]),))
+    return FilePrompt((ChatMessage(role="user", content=entry["prompt"]),), **named)
 
 
 def _messages(messages: Any, where: str) -> tuple[ChatMessage, ...]:
@@ -79,6 +82,11 @@ def _messages(messages: Any, where: str) -> tuple[ChatMessage, ...]:
     last = len(roles) - roles[::-1].index("user")
     kept = [{"role": message["role"], "content": message["content"]} for message in messages[:last]]
     return tuple(cast(ChatMessage, message) for message in kept)
+
+
+def _word(entry: dict[str, Any], *keys: str) -> str:
+    """The first of these entries that is a text or a number, as text."""
+    return next((str(entry[key]) for key in keys if isinstance(entry.get(key), str | int)), "")
 
 
 def _is_text(value: Any) -> bool:
