@@ -87,7 +87,9 @@ def test_from_heads_to_a_calibrated_copy(
     assert 1500 <= HeadStatistics.load(heads / "statistics.json").together.steps < 3000
     (cached,) = (tmp_path / "cache" / "calibration").iterdir()
     assert cached.name.startswith("tiny-llama-")
-    assert len(list((tmp_path / "cache" / "costs").iterdir())) == 1, "one machine, measured once"
+    tables = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "cache" / "costs").iterdir()]
+    careful = [table for table in tables if "measured" not in table["key"]]  # loading a chat measures briefly
+    assert len(careful) == 1, "one machine, measured once"
     assert run(*common, "--data", cached, "--out", tmp_path / "again") == 0
 
 
