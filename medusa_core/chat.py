@@ -17,16 +17,16 @@ from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.acceptance.speculative import SamplingRule
 from medusa_core.acceptance.typical import TypicalRule
 from medusa_core.backbone.base import Backbone, BackboneSpec
+from medusa_core.backbone.cost import CostTable
 from medusa_core.backbone.load import load_backbone, memory_errors
 from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, SamplingAcceptance, TypicalAcceptance
-from medusa_core.drafters.base import Drafter
-from medusa_core.drafters.medusa import MedusaDrafter
-from medusa_core.drafters.none import NoDrafter
+from medusa_core.drafters.choice import Drafters
 from medusa_core.engine import Engine
 from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Progress, Step
 from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapters
 from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
+from medusa_core.heads.cost import brief_heads_costs
 from medusa_core.model_info import ChatMessage, ModelInfo
 from medusa_core.state import State
 from medusa_core.text import ChatText, Increments
@@ -37,8 +37,18 @@ _NO_MEMORY = "There was not enough memory to go on with this reply. Close other 
 class Chat:
     """A loaded model with its heads. One reply at a time."""
 
-    def __init__(self, backbone: Backbone, text: ChatText, checkpoint: HeadsCheckpoint | None, info: ModelInfo) -> None:
+    def __init__(
+        self,
+        backbone: Backbone,
+        text: ChatText,
+        checkpoint: HeadsCheckpoint | None,
+        info: ModelInfo,
+        costs: CostTable | None = None,
+    ) -> None:
+        """`costs`: of passes on this machine, for trees sized by measurement."""
         self.backbone, self.text, self.checkpoint, self.info = backbone, text, checkpoint, info
+        self.costs = costs
+        self._drafters = Drafters(checkpoint, backbone.spec.vocab_size, costs)
         self._state = State(backbone.new_cache())
 
     def reply(
@@ -51,8 +61,8 @@ class Chat:
         prompt = self.text.prompt_ids(messages)
         engine = Engine(
             self.backbone,
-            self._drafter(config),
-            _rule(config.acceptance, config.seed, explain=config.explain),
+            self._drafters.drafter(config),
+            rule_for(config.acceptance, config.seed, explain=config.explain),
             stop_ids=self.text.stop_ids,
             max_new_tokens=config.max_new_tokens,
         )
@@ -64,11 +74,6 @@ class Chat:
         except Exception:
             self._forget()  # rows and tokens may disagree now; the next turn reads everything anew
             raise
-
-    def _drafter(self, config: DecodingConfig) -> Drafter:
-        if self.checkpoint is None or not config.drafting:
-            return NoDrafter()
-        return MedusaDrafter(self.checkpoint.heads, self.checkpoint.tree, config.nodes)
 
     def _forget(self) -> None:
         self._state = State(self.backbone.new_cache())
@@ -94,7 +99,8 @@ class Chat:
         return replace(node, text=self.text.piece(node.token_id), verdict=verdict)
 
 
-def _rule(acceptance: Acceptance, seed: int, *, explain: bool) -> Rule:
+def rule_for(acceptance: Acceptance, seed: int, *, explain: bool) -> Rule:
+    """The rule that the options describe; `explain`: see DecodingConfig."""
     if isinstance(acceptance, SamplingAcceptance):
         return SamplingRule(acceptance, seed, explain=explain)
     if isinstance(acceptance, TypicalAcceptance):
@@ -103,9 +109,19 @@ def _rule(acceptance: Acceptance, seed: int, *, explain: bool) -> Rule:
 
 
 def open_folder(
-    folder: Path, heads: Path | None, *, name: str, heads_name: str, dtype: Dtype, device: Device
+    folder: Path,
+    heads: Path | None,
+    *,
+    name: str,
+    heads_name: str,
+    dtype: Dtype,
+    device: Device,
+    costs: Path | None = None,
 ) -> Generator[Progress, None, Chat]:
-    """Load a model folder and its heads. Heads that cannot be used are left out, the reason said in `Chat.info`."""
+    """Load a model folder and its heads. Heads that cannot be used are left out, the reason said in `Chat.info`.
+
+    `costs`: where measured times of passes are kept; None measures nothing.
+    """
     adapting = _Adapting(heads)
     backbone, text, precision = yield from load_backbone(folder, dtype, device, adapting)
     checkpoint, problem = None, adapting.problem
@@ -129,7 +145,10 @@ def open_folder(
         heads_problem=problem,
         adapted=adapting.adapted and checkpoint is not None,
     )
-    return Chat(backbone, text, checkpoint, info)
+    table = None
+    if costs is not None:
+        table = yield from brief_heads_costs(backbone, checkpoint.heads if checkpoint else None, precision, costs)
+    return Chat(backbone, text, checkpoint, info, table)
 
 
 class _Adapting:

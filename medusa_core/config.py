@@ -14,13 +14,20 @@ from medusa_core.errors import ConfigError
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
 HeadsKind = Literal["rooted", "medusa"]
+DrafterName = Literal["auto", "hybrid", "medusa", "lookup", "recycling", "none"]
+TreeKind = Literal["ranked", "grown"]
 MixedPrecision = Literal["auto", "no", "bf16"]
 Method = Literal["medusa1", "medusa2"]
 Ramp = Literal["constant", "linear", "sine"]
 OwnLoss = Literal["kl", "tokens"]
+DRAFTERS: tuple[str, ...] = get_args(DrafterName)
+HEADED_DRAFTERS = ("auto", "hybrid", "medusa")  # those that use heads
+TREE_KINDS: tuple[str, ...] = get_args(TreeKind)
 METHODS: tuple[str, ...] = get_args(Method)
 RAMPS: tuple[str, ...] = get_args(Ramp)
 OWN_LOSSES: tuple[str, ...] = get_args(OwnLoss)
+OWN_SYSTEMS = ("ours", "plain", "hybrid", "medusa", "lookup", "recycling")  # this library's, by who guesses ahead
+OTHER_SYSTEMS = ("transformers", "transformers-lookup", "llama.cpp")
 HEADS_KINDS: tuple[str, ...] = get_args(HeadsKind)
 MIXED_PRECISIONS: tuple[str, ...] = get_args(MixedPrecision)
 DTYPES: tuple[str, ...] = get_args(Dtype)
@@ -99,14 +106,18 @@ class DecodingConfig:
     """How one reply is decoded."""
 
     acceptance: Acceptance = field(default_factory=GreedyAcceptance)
-    drafting: bool = True  # False: plain decoding, one token a step
-    nodes: int = 16  # draft nodes a step at most, the root not counted
+    drafter: DrafterName = "auto"  # who guesses ahead; auto: heads, lookup and recycling together; none: nobody does
+    nodes: int = 0  # draft nodes a step at most, the root not counted; 0: as many as pay on this machine
+    tree: TreeKind = "ranked"  # of heads alone: ranked: the calibrated tree; grown: anew each step, by probabilities
     max_new_tokens: int = 512
     seed: int = 0  # of sampling: the same seed gives the same reply, whatever is drafted
     explain: bool = False  # compute the model's probability of every node, also where the rule needs none
 
     def __post_init__(self) -> None:
-        _within("nodes", self.nodes, 1, 256)
+        for name, value, known in (("drafter", self.drafter, DRAFTERS), ("tree", self.tree, TREE_KINDS)):
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+        _within("nodes", self.nodes, 0, 256)
         _within("max_new_tokens", self.max_new_tokens, 1, 1_000_000)
         _within("seed", self.seed, 0, 2**63 - 1)
 
@@ -249,3 +260,27 @@ class ExpectConfig:
         for candidates in self.candidates:
             _within("candidates", candidates, 1, 1000)
         _within("overhead", self.overhead, 0.01, 1000.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchConfig:
+    """How speed is measured: which systems answer which prompts, how often."""
+
+    systems: tuple[str, ...] = ("ours", "plain")  # which to compare; ours: as the other options say
+    limit: int = 0  # prompts to take from the file's start; 0: all of them
+    max_new_tokens: int = 128  # of every reply
+    runs: int = 1  # times that every system answers every prompt
+    warm_up: int = 16  # tokens of a reply before that, which does not count
+    forget: bool = False  # let drafters forget what they learnt after every reply, not only before every run
+
+    def __post_init__(self) -> None:
+        known = (*OWN_SYSTEMS, *OTHER_SYSTEMS)
+        for system in self.systems:
+            if system not in known:
+                raise ConfigError(f"there is no system {system!r}; systems are {', '.join(known)}")
+        if not self.systems or len(set(self.systems)) != len(self.systems):
+            raise ConfigError(f"systems are {', '.join(self.systems) or 'none'}; name at least one, each of them once")
+        _within("limit", self.limit, 0, 1_000_000)
+        _within("max_new_tokens", self.max_new_tokens, 1, 1_000_000)
+        _within("runs", self.runs, 1, 1000)
+        _within("warm_up", self.warm_up, 1, 1000)

@@ -65,7 +65,7 @@ class Engine:
         verified = perf_counter()
         accepted = self._cut(state, candidates, self._rule.accept(candidates, scores, state.context))
         state.commit(candidates, scores, accepted)
-        self._drafter.observe(state, accepted)
+        self._drafter.observe(candidates, scores, accepted)
         times = (started, drafted, verified, perf_counter())
         return _step_event(index, candidates, accepted, state.cache.length, times)
 
@@ -144,6 +144,7 @@ def _step_event(
         draft_seconds=drafted - started,
         verify_seconds=verified - drafted,
         accept_seconds=ended - verified,
+        note=candidates.note,
     )
 
 

@@ -29,6 +29,8 @@ class Source(StrEnum):
 
     MODEL = "model"  # the root: chosen by the model itself
     HEAD = "head"
+    LOOKUP = "lookup"  # what followed the same words earlier in the conversation
+    RECYCLING = "recycling"  # what the model thought should follow when it last saw the same token
 
 
 class StopReason(StrEnum):
@@ -108,6 +110,7 @@ class Step:
     accept_seconds: float
     text: str = ""  # text released by this step (whole characters only)
     spans: tuple[tuple[int, int], ...] = ()  # per token of token_ids: its characters [start, end) in the whole reply
+    note: str = ""  # one sentence for people where the drafter chose to guess nothing
 
     @property
     def stop_node(self) -> int | None:

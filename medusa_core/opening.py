@@ -36,7 +36,13 @@ def open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Cha
         problem = str(error)
     name = hub.DEFAULT_MODEL_NAME if config.model == hub.DEFAULT else folder.resolve().name
     chat = yield from open_folder(
-        folder, heads, name=name, heads_name=config.heads, dtype=config.dtype, device=config.device
+        folder,
+        heads,
+        name=name,
+        heads_name=config.heads,
+        dtype=config.dtype,
+        device=config.device,
+        costs=cache.parent / "costs",
     )
     if problem:
         chat.info = replace(chat.info, heads_problem=problem)

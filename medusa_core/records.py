@@ -23,6 +23,7 @@ class CandidateTree:
     ranks: tuple[int, ...]  # N; among the guesses of the node's source, 0 for the root
     draft_probabilities: tuple[float | None, ...]  # N; None for the root
     sources: tuple[Source, ...]  # N
+    note: str = ""  # one sentence for people where the drafter chose to guess nothing
 
 
 @dataclass(frozen=True, slots=True)

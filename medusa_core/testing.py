@@ -27,7 +27,7 @@ from medusa_core.metrics import ReplyMetrics
 from medusa_core.model_info import ChatMessage, ModelInfo
 
 if TYPE_CHECKING:
-    from medusa_core.records import Accepted, CandidateTree
+    from medusa_core.records import Accepted, CandidateTree, Scores
     from medusa_core.state import State
 
 _WORDS = " the cat sat on a mat and looked at two birds in that old tree while it rained all day long .".split(" ")[1:]
@@ -196,5 +196,5 @@ class ScriptedDrafter:
             sources=(Source.MODEL, *[Source.HEAD] * (count - 1)),
         )
 
-    def observe(self, state: State, accepted: Accepted) -> None:
+    def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """The script does not change."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 
-from medusa_core.events import Node, NodeState, Step
+from medusa_core.events import Node, NodeState, Source, Step
 
 _MARKS = {" ": "␠", "\n": "⏎", "\t": "⇥"}
 _INCOMPLETE_BYTES = re.compile(r"<[0-9A-F]{2}( [0-9A-F]{2})*>")  # how events spell them; the space is no token's
@@ -23,9 +23,14 @@ COLUMN_HELP = (
     "The first column is the model's own choice, which is always kept."
 )
 KEY_HELP = (
-    "The wider an edge, the likelier the head thought the token. The bar in a chip is the probability that the model "
+    "The wider an edge, the likelier the token was thought to be. The bar in a chip is the probability that the model "
     "itself gave it."
 )
+_WHO = {
+    Source.LOOKUP: "Looked up earlier in the conversation",
+    Source.RECYCLING: "Recycled: what the model thought of this token before",
+}
+_WHOSE = {Source.HEAD: "Head's"}
 _ORDINALS = ("most likely", "second", "third")
 
 
@@ -74,7 +79,8 @@ def description(step: Step) -> str:
     deepest = max(node.depth for node in step.nodes)
     kept = [f"'{step.nodes[index].text}'" for index in step.path[1:]]
     if not deepest:
-        return f"Step {step.index + 1}: no guesses; the model wrote '{step.nodes[0].text}'"
+        why = f" ({step.note})" if step.note else ""
+        return f"Step {step.index + 1}: no guesses; the model wrote '{step.nodes[0].text}'{why}"
     sentence = f"Step {step.index + 1}: {len(kept)} of {deepest} guesses kept"
     end = "" if step.stop_node is None else ", which ended the reply"
     return sentence + (f": {', '.join(kept)}{end}" if kept else "")
@@ -87,14 +93,16 @@ def tooltip(node: Node, *, ended_reply: bool = False) -> str:
     if node.depth:
         lines.append(html.escape(_place(node), quote=False))
     if node.draft_probability is not None:
-        lines.append(f"Head's probability: {percent(node.draft_probability)}")
+        whose = _WHOSE.get(node.source, "Estimated")
+        lines.append(f"{whose} probability: {percent(node.draft_probability)}")
     lines += [html.escape(line, quote=False) for line in _judgement(node)]
     return "<qt><p style='white-space:pre'>" + "<br>".join(lines) + "</p></qt>"
 
 
 def _place(node: Node) -> str:
     order = _ORDINALS[node.rank] if node.rank < len(_ORDINALS) else f"{node.rank + 1}th"
-    return f"Head {node.depth}, {order} guess, {counted(node.depth, 'token')} ahead"
+    who = f"Head {node.depth}" if node.source is Source.HEAD else _WHO.get(node.source, "The model")
+    return f"{who}, {order} guess, {counted(node.depth, 'token')} ahead"
 
 
 def _state_line(node: Node) -> str:

@@ -35,6 +35,9 @@ _FILL_CHUNK = 256
 _ROUNDS = 7  # the median of so many, where there is time
 _LEAST_ROUNDS = 3
 _ROUNDS_SECONDS = 3.5  # for one context: after that no further round is begun
+_BRIEF_ROWS = (1, 16, 4, 32, 8, 2, 64)  # in the order of what is most worth knowing
+_BRIEF_CONTEXT = 128
+_BRIEF_SECONDS = 0.6
 
 
 @dataclass(frozen=True)
@@ -122,20 +125,47 @@ def costs(
 
     A kept table that is damaged, or that holds for something else, is measured again.
     """
-    digest = hashlib.sha256(json.dumps(dict(key), sort_keys=True).encode()).hexdigest()[:16]
-    path = folder / f"{digest}.json"
-    try:
-        kept = CostTable.from_json(path.read_text(encoding="utf-8"))
-        if dict(kept.key) == dict(key):
-            return kept
-    except (OSError, UnicodeDecodeError, StatisticsError):
-        pass  # a cache: whatever is wrong with it, measuring again mends it
+    if (kept := _kept(key, folder)) is not None:
+        return kept
     table = yield from measure(backbone, draft, key)
+    _keep(table, folder)
+    return table
+
+
+def brief_costs(
+    backbone: Backbone, draft: Callable[[torch.Tensor], object] | None, key: Mapping[str, str], folder: Path
+) -> Generator[Progress, None, CostTable]:
+    """The table for `key`, had within about a second: the careful one where it is kept, else a rougher one."""
+    rough = {**key, "measured": "briefly"}
+    kept = _kept(key, folder) or _kept(rough, folder)
+    if kept is not None:
+        return kept
+    yield Progress(_STAGE, 0, 1)
+    table = _measure_briefly(backbone, draft, rough)
+    _keep(table, folder)
+    yield Progress(_STAGE, 1, 1)
+    return table
+
+
+def _kept(key: Mapping[str, str], folder: Path) -> CostTable | None:
+    try:
+        table = CostTable.from_json(_path(key, folder).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, StatisticsError):
+        return None  # a cache: whatever is wrong with it, measuring again mends it
+    return table if dict(table.key) == dict(key) else None
+
+
+def _keep(table: CostTable, folder: Path) -> None:
+    path = _path(dict(table.key), folder)
     folder.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(table.to_json() + "\n", encoding="utf-8")
     os.replace(part, path)
-    return table
+
+
+def _path(key: Mapping[str, str], folder: Path) -> Path:
+    digest = hashlib.sha256(json.dumps(dict(key), sort_keys=True).encode()).hexdigest()[:16]
+    return folder / f"{digest}.json"
 
 
 def measure(
@@ -164,6 +194,28 @@ def measure(
     return CostTable(_key(key), rows, contexts, tuple(passes), drafting)
 
 
+def _measure_briefly(
+    backbone: Backbone, draft: Callable[[torch.Tensor], object] | None, key: Mapping[str, str]
+) -> CostTable:
+    """Few rows, one context; a slow model is timed at fewer rows, two at least where its context has room for them."""
+    size = backbone.spec.context_size
+    wanted = [rows for rows in _BRIEF_ROWS if rows <= size]
+    context = min(_BRIEF_CONTEXT, size - max(wanted))
+    started = time.perf_counter()
+    timer = _Timer(backbone, context)
+    times: dict[int, list[float]] = {}
+    for _ in range(_ROUNDS):
+        for rows in wanted:
+            if len(times) >= 2 and time.perf_counter() - started > _BRIEF_SECONDS:
+                break
+            if rows not in times:
+                timer.pass_seconds(rows)  # the first pass of a shape prepares what later ones use
+            times.setdefault(rows, []).append(timer.pass_seconds(rows))
+    measured = tuple(sorted(times))
+    passes = tuple(statistics.median(times[rows]) for rows in measured)
+    return CostTable(_key(key), measured, (context,), (passes,), 0.0 if draft is None else timer.draft_seconds(draft))
+
+
 class _Timer:
     """Times passes over one filled cache, which every pass leaves as it was."""
 
@@ -184,13 +236,13 @@ class _Timer:
         """Round after round over all numbers of rows, so that a disturbance spreads over all of them."""
         times: list[list[float]] = [[] for _ in rows]
         for count in rows:
-            self._pass_seconds(count)  # the first pass of a shape prepares what later ones use
+            self.pass_seconds(count)  # the first pass of a shape prepares what later ones use
         started = time.perf_counter()
         for number in range(_ROUNDS):
             if number >= _LEAST_ROUNDS and time.perf_counter() - started > _ROUNDS_SECONDS:
                 break
             for count, found in zip(rows, times, strict=True):
-                found.append(self._pass_seconds(count))
+                found.append(self.pass_seconds(count))
             yield Progress(_STAGE, done + number + 1, total)
         return tuple(statistics.median(found) for found in times)
 
@@ -207,7 +259,7 @@ class _Timer:
         return statistics.median(times[2:])
 
     @torch.inference_mode()
-    def _pass_seconds(self, rows: int) -> float:
+    def pass_seconds(self, rows: int) -> float:
         """A root with rows - 1 children: scored, the model's choices taken, the root and the last child kept."""
         device, context = self._backbone.device, self._context
         mask = torch.eye(rows, dtype=torch.bool, device=device)

@@ -1,4 +1,4 @@
-"""Draft with Medusa heads: their top guesses, laid into a calibrated sparse tree (Medusa, section 2.1).
+"""Draft with Medusa heads: their top guesses in a calibrated sparse tree (Medusa, section 2.1), or in one that grows.
 
 The heads run once a step, on the hidden state the root was chosen from, all in one batched product.
 Knows nothing of training or of files.
@@ -6,23 +6,32 @@ Knows nothing of training or of files.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 
+from medusa_core.drafters.base import Guess
+from medusa_core.drafters.recycling import best
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.records import Accepted, CandidateTree
+from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.tree import RankedTree
+
+_GUESSES = 10  # of every head, where the tree grows
+_CLASSES = 8  # of probability, each half as likely as the one before
 
 
 class MedusaDrafter:
     """The node at depth d and rank i is the i-th likeliest guess of head d."""
 
-    def __init__(self, heads: MedusaHeads, tree: RankedTree, nodes: int) -> None:
+    def __init__(
+        self, heads: MedusaHeads, tree: RankedTree, nodes: int, temperatures: Sequence[float] | None = None
+    ) -> None:
         """`nodes`: draft nodes at most, the root not counted."""
-        self._heads = heads
         self._tree = tree.within(heads.shape.num_heads).first(nodes + 1)
-        self._width = min(max(self._tree.ranks) + 1, heads.shape.draft_vocab_size)
+        self._guesses = TopGuesses(heads, max(self._tree.ranks) + 1, temperatures)
 
     def propose(self, state: State, room: int) -> CandidateTree:
         """Fill the tree with the heads' guesses; duplicates among siblings cannot occur, ranks differ."""
@@ -40,12 +49,62 @@ class MedusaDrafter:
             sources=(Source.MODEL, *(Source.HEAD,) * (len(depths) - 1)),
         )
 
-    def observe(self, state: State, accepted: Accepted) -> None:
+    def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """A calibrated tree does not change while decoding."""
 
-    def _guesses(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
+
+class HeadGuesser:
+    """Head d + 1 guesses below every node at depth d, whichever path leads there; the cursor is the depth."""
+
+    source = Source.HEAD
+
+    def __init__(self, heads: MedusaHeads, temperatures: Sequence[float] | None) -> None:
+        """`temperatures`: by head; None where they were never measured."""
+        self.kinds = heads.shape.num_heads * _CLASSES
+        self._top = TopGuesses(heads, _GUESSES, temperatures)
+        self._guesses: list[list[Guess]] = []
+
+    def begin(self, state: State) -> int:
+        """Run the heads."""
+        self._guesses = [
+            [
+                Guess(token, probability, depth * _CLASSES + _class(probability), rank)
+                for rank, (token, probability) in enumerate(zip(*head, strict=True))
+            ]
+            for depth, head in enumerate(zip(*self._top(state), strict=True))
+        ]
+        return 0
+
+    def advance(self, cursor: int, token: int) -> int:
+        """One deeper."""
+        return cursor + 1
+
+    def guesses(self, cursor: int) -> list[Guess]:
+        """The next head's, none below the last."""
+        return self._guesses[cursor] if cursor < len(self._guesses) else []
+
+    def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
+        """Heads do not change while decoding."""
+
+
+class TopGuesses:
+    """The likeliest guesses of every head, from one product."""
+
+    def __init__(self, heads: MedusaHeads, width: int, temperatures: Sequence[float] | None) -> None:
+        self._heads, self._width = heads, min(width, heads.shape.draft_vocab_size)
+        device = heads.w1.device
+        self._scale = None if temperatures is None else 1 / torch.tensor(temperatures, device=device)[:, None]
+
+    def __call__(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
         """Token ids and probabilities by head and rank, (K, width), from the root and the state it was chosen from."""
         roots = torch.tensor([state.root], device=state.hidden.device)
-        logits = self._heads(state.hidden[None], roots)[:, 0]
-        probabilities, indices = logits.float().softmax(-1).topk(self._width, dim=-1)
+        logits = self._heads(state.hidden[None], roots)[:, 0].float()
+        if self._scale is not None:
+            logits = logits * self._scale
+        values, indices = best(logits, self._width)
+        probabilities = (values - logits.logsumexp(-1, keepdim=True)).exp()
         return self._heads.token_ids(indices).tolist(), probabilities.tolist()
+
+
+def _class(probability: float) -> int:
+    return min(int(-math.log2(max(probability, 1e-9))), _CLASSES - 1)

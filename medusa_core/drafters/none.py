@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.events import Source
-from medusa_core.records import Accepted, CandidateTree
+from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.tree import ROOT_ONLY
 
@@ -15,5 +15,5 @@ class NoDrafter:
         """The root, whatever the room."""
         return CandidateTree(ROOT_ONLY, (state.root,), (0,), (None,), (Source.MODEL,))
 
-    def observe(self, state: State, accepted: Accepted) -> None:
+    def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """Nothing to learn."""

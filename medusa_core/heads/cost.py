@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from medusa_core.backbone.base import Backbone
-from medusa_core.backbone.cost import CostTable, cost_key, costs
+from medusa_core.backbone.cost import CostTable, brief_costs, cost_key, costs
 from medusa_core.events import Progress
 from medusa_core.heads.medusa import MedusaHeads
 
@@ -26,13 +27,26 @@ def heads_costs(
 
     `precision` is what the model was loaded in, as `ModelInfo.dtype` says it.
     """
+    key = cost_key(backbone, precision, _described(heads))
+    return (yield from costs(backbone, partial(_draft, heads), key, folder))
 
-    def draft(hidden: torch.Tensor) -> object:
-        roots = torch.zeros(1, dtype=torch.long, device=hidden.device)
-        logits = heads(hidden[None], roots)[:, 0]
-        probabilities, indices = logits.float().softmax(-1).topk(min(_GUESSES, logits.shape[-1]), dim=-1)
-        return heads.token_ids(indices).tolist(), probabilities.tolist()
 
+def brief_heads_costs(
+    backbone: Backbone, heads: MedusaHeads | None, precision: str, folder: Path
+) -> Generator[Progress, None, CostTable]:
+    """The same within about a second, rougher where nothing better is kept; also without heads."""
+    key = cost_key(backbone, precision, "none" if heads is None else _described(heads))
+    draft = None if heads is None else partial(_draft, heads)
+    return (yield from brief_costs(backbone, draft, key, folder))
+
+
+def _draft(heads: MedusaHeads, hidden: torch.Tensor) -> object:
+    roots = torch.zeros(1, dtype=torch.long, device=hidden.device)
+    logits = heads(hidden[None], roots)[:, 0]
+    probabilities, indices = logits.float().softmax(-1).topk(min(_GUESSES, logits.shape[-1]), dim=-1)
+    return heads.token_ids(indices).tolist(), probabilities.tolist()
+
+
+def _described(heads: MedusaHeads) -> str:
     sizes = ", ".join(f"{name} {value}" for name, value in asdict(heads.shape).items())
-    key = cost_key(backbone, precision, f"{heads.kind}: {sizes}")
-    return (yield from costs(backbone, draft, key, folder))
+    return f"{heads.kind}: {sizes}"

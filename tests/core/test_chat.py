@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.chat import Chat, open_folder
-from medusa_core.config import DecodingConfig, TypicalAcceptance
+from medusa_core.config import DecodingConfig, SamplingAcceptance, TypicalAcceptance
 from medusa_core.errors import NoChatTemplate, OutOfMemory
 from medusa_core.events import Event, Finished, Prefilled, Step, StopReason
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
@@ -109,17 +110,37 @@ def test_the_same_message_again_gives_the_same_reply(chat: Chat) -> None:
 def test_heads_are_used_where_asked_for(folder: Path, heads: Path, accept: str) -> None:
     chat = opened(folder, heads)
     assert (chat.info.num_heads, chat.info.heads_name, chat.info.heads_problem) == (2, "own", "")
-    config = DecodingConfig(max_new_tokens=12)
+    config = DecodingConfig(max_new_tokens=12, drafter="medusa")
     if accept == "typical":
-        config = DecodingConfig(max_new_tokens=12, acceptance=TypicalAcceptance(epsilon=0.0, delta=0.0))
+        config = DecodingConfig(
+            max_new_tokens=12, drafter="medusa", acceptance=TypicalAcceptance(epsilon=0.0, delta=0.0)
+        )
     drafted = list(chat.reply([user("Hi")], config))
-    plain = list(chat.reply([user("Hi")], DecodingConfig(max_new_tokens=12, drafting=False)))
+    plain = list(chat.reply([user("Hi")], DecodingConfig(max_new_tokens=12, drafter="none")))
     assert {len(event.nodes) for event in drafted if isinstance(event, Step)} == {4}
     assert {len(event.nodes) for event in plain if isinstance(event, Step)} == {1}
     if accept == "greedy":
         assert finish(iter(drafted)).token_ids == finish(iter(plain)).token_ids
     else:
         assert finish(iter(drafted)).steps < 12  # with threshold 0 every path passes
+
+
+def test_sampling_draws_by_the_seed_whatever_is_drafted(folder: Path, heads: Path) -> None:
+    chat, alone = opened(folder, heads), opened(folder)
+    config = DecodingConfig(acceptance=SamplingAcceptance(temperature=1.2), max_new_tokens=16, seed=1, explain=True)
+    events = list(chat.reply([user("Hi")], config))
+    drafted = finish(iter(events)).token_ids
+    assert drafted == finish(chat.reply([user("Hi")], config)).token_ids
+    assert drafted == finish(alone.reply([user("Hi")], config)).token_ids
+    assert drafted != finish(alone.reply([user("Hi")], replace(config, seed=2))).token_ids
+    judged = [node for event in events if isinstance(event, Step) for node in event.nodes if node.verdict is not None]
+    assert judged
+    for node in judged:
+        assert node.verdict is not None
+        assert node.verdict.drawn is not None
+        assert node.verdict.drawn_text == chat.text.piece(node.verdict.drawn)
+        assert node.verdict.passed == (node.token_id == node.verdict.drawn)
+        assert node.model_probability == node.verdict.probability
 
 
 def test_broken_heads_are_said_and_the_reply_still_comes(folder: Path, heads: Path) -> None:

@@ -16,18 +16,32 @@ from medusa_core.config import (
     DistillConfig,
     GreedyAcceptance,
     ModelConfig,
+    SamplingAcceptance,
     TrainConfig,
     TypicalAcceptance,
 )
 from medusa_core.errors import ConfigError
 
-KINDS = [DecodingConfig, DistillConfig, GreedyAcceptance, ModelConfig, TrainConfig, TypicalAcceptance]
+KINDS = [
+    DecodingConfig,
+    DistillConfig,
+    GreedyAcceptance,
+    ModelConfig,
+    SamplingAcceptance,
+    TrainConfig,
+    TypicalAcceptance,
+]
 
 RANGES: list[tuple[Any, str, float, float]] = [
     (TypicalAcceptance, "epsilon", 0, 1),
     (TypicalAcceptance, "delta", 0, 1),
     (TypicalAcceptance, "temperature", 0.01, 5),
-    (DecodingConfig, "nodes", 1, 256),
+    (SamplingAcceptance, "temperature", 0, 5),
+    (SamplingAcceptance, "top_p", 0, 1),
+    (SamplingAcceptance, "top_k", 0, 1_000_000),
+    (SamplingAcceptance, "min_p", 0, 1),
+    (SamplingAcceptance, "repetition_penalty", 0.1, 10),
+    (DecodingConfig, "nodes", 0, 256),
     (DecodingConfig, "max_new_tokens", 1, 1_000_000),
     (DecodingConfig, "seed", 0, 2**63 - 1),
     (DistillConfig, "self_written", 0, 1),
@@ -44,7 +58,7 @@ def test_the_papers_defaults() -> None:
     assert DecodingConfig().acceptance == GreedyAcceptance()
     typical = TypicalAcceptance()
     assert (typical.epsilon, typical.delta) == (0.09, 0.3)
-    assert (DecodingConfig().max_new_tokens, DecodingConfig().nodes) == (512, 16)
+    assert (DecodingConfig().max_new_tokens, DecodingConfig().nodes, DecodingConfig().drafter) == (512, 0, "auto")
 
 
 @pytest.mark.parametrize(("kind", "name", "low", "high"), RANGES)
@@ -97,4 +111,4 @@ def test_options_are_frozen_and_unknown_ones_refused(kind: Any) -> None:
 
 def test_a_changed_copy_is_checked_too() -> None:
     with pytest.raises(ConfigError, match="nodes is 0"):
-        dataclasses.replace(DecodingConfig(), nodes=0)
+        dataclasses.replace(DecodingConfig(), nodes=-1)

@@ -14,13 +14,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from medusa_core import verify
 from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.cost import CostTable
 from medusa_core.backbone.load import make_backbone, make_spec
 from medusa_core.backbone.stock import StockBackbone
+from medusa_core.config import DRAFTERS, DecodingConfig, DrafterName, TreeKind
 from medusa_core.drafters.base import Drafter
+from medusa_core.drafters.choice import Drafters
 from medusa_core.drafters.medusa import MedusaDrafter
 from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine import Engine
 from medusa_core.events import Finished
+from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.state import State
 from medusa_core.testing import ScriptedDrafter
@@ -56,8 +60,11 @@ def by_transformers(model: Any, prompt: list[int], count: int, end: int = END_ID
     return tuple(reply[: reply.index(end)] if end in reply else reply)
 
 
-def random_heads(backbone: Backbone) -> MedusaDrafter:
-    """Heads that guess badly, in a wide tree: almost every node is a wrong one."""
+TREE = RankedTree(Tree((0, 0, 0, 1, 1, 2, 3, 4)), (0, 0, 1, 0, 1, 0, 0, 2))
+
+
+def checkpoint(backbone: Backbone) -> HeadsCheckpoint:
+    """Heads that guess badly, with a wide tree."""
     spec = backbone.spec
     shape = HeadsShape(
         num_heads=3,
@@ -68,7 +75,12 @@ def random_heads(backbone: Backbone) -> MedusaDrafter:
         shared_output=True,
     )
     heads = MedusaHeads(shape, backbone.output_weight)
-    return MedusaDrafter(heads, RankedTree(Tree((0, 0, 0, 1, 1, 2, 3, 4)), (0, 0, 1, 0, 1, 0, 0, 2)), nodes=16)
+    return HeadsCheckpoint(heads, TREE, BaseModel(spec.name, spec.family, spec.fingerprint))
+
+
+def random_heads(backbone: Backbone) -> MedusaDrafter:
+    """Almost every node is a wrong one."""
+    return MedusaDrafter(checkpoint(backbone).heads, TREE, nodes=16)
 
 
 @cache
@@ -88,6 +100,33 @@ def test_tiny_models_write_the_same_tokens_each_way(family: str, tied: bool) -> 
         drafted = decode(backbone, random_heads(backbone), prompt, 40)
         assert plain.token_ids == scripted.token_ids == drafted.token_ids == expected
         assert scripted.steps <= plain.steps / 2  # whole paths were kept, not only roots
+
+
+COSTS = CostTable((), (1, 16), (64,), ((0.01, 0.012),), 0.001)
+
+
+@pytest.mark.parametrize("nodes", [0, 5, 64])
+@pytest.mark.parametrize(("drafter", "tree"), [(name, "grown") for name in DRAFTERS] + [("medusa", "ranked")])
+def test_every_drafter_of_any_size_writes_the_same_tokens(drafter: DrafterName, tree: TreeKind, nodes: int) -> None:
+    """Reply after reply, so that texts, successors and earnings of the replies before are used."""
+    backbone, replies = reference("qwen2", True)
+    drafters = Drafters(checkpoint(backbone), backbone.spec.vocab_size, COSTS)
+    drafting = drafters.drafter(DecodingConfig(drafter=drafter, nodes=nodes, tree=tree))
+    for prompt, expected in [*zip(PROMPTS, replies, strict=True)] * 2:
+        assert decode(backbone, drafting, prompt, 40).token_ids == expected
+
+
+@pytest.mark.parametrize(("drafter", "most"), [("recycling", 0.5), ("lookup", 0.95), ("auto", 0.5), ("hybrid", 0.5)])
+def test_drafting_without_heads_saves_steps(drafter: DrafterName, most: float) -> None:
+    """A reply written before is known: its tokens are recycled, and where it repeats itself they are looked up."""
+    backbone, replies = reference("llama", True)
+    drafting = Drafters(None, backbone.spec.vocab_size, None).drafter(DecodingConfig(drafter=drafter, nodes=16))
+    expected = replies[0]
+    decode(backbone, drafting, PROMPTS[0], 40)
+    again = decode(backbone, drafting, PROMPTS[0] + list(expected[:20]) + PROMPTS[0], 40)
+    plain = decode(backbone, NoDrafter(), PROMPTS[0] + list(expected[:20]) + PROMPTS[0], 40)
+    assert again.token_ids == plain.token_ids
+    assert again.steps <= most * plain.steps
 
 
 def test_the_stock_pass_writes_the_same_tokens() -> None:

@@ -1,0 +1,135 @@
+"""How many draft nodes a step gets: a fixed number, or as many as pay on this machine for this step's guesses.
+
+What a pass costs is measured (`backbone/cost.py`); what a node adds is estimated when the tree grows. Most tokens a
+second in the long run come from taking a node exactly when it adds more tokens than the time it takes would bring
+otherwise, at the rate reached so far. Knows nothing of sources or tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+from medusa_core.backbone.cost import CostTable
+
+SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # few, so that passes have few shapes
+_NODE_SECONDS = 40e-6  # a node's share of what is plain Python in a step: growing, judging, telling
+_LEAST_GAIN, _MOST_LEAST_GAIN = 0.002, 0.1
+_WINDOW = 48  # steps that the rate is averaged over, more or less
+_TRIAL = 24  # steps of drafting before it is judged
+_REST, _LONGEST_REST = 32, 512  # steps without drafting after a trial that failed; twice as many after the next
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a step may do: at most `draft_nodes` draft nodes, each of which adds at least `least` tokens."""
+
+    draft_nodes: int
+    least: float = 0.0
+    note: str = ""  # why nothing is drafted
+
+
+class Sizing(Protocol):
+    """Decides the number of draft nodes."""
+
+    def plan(self, context: int) -> Plan:
+        """Before anything is guessed; `context` rows are cached."""
+        ...
+
+    def choose(self, gains: Sequence[float], context: int) -> int:
+        """How many of these nodes, whose gains descend."""
+        ...
+
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
+        """The step had so many draft nodes and brought so many tokens; drafting took `seconds` beside the pass."""
+        ...
+
+
+class FixedSize:
+    """Always so many, as far as there are guesses: passes keep one shape."""
+
+    def __init__(self, draft_nodes: int) -> None:
+        self._plan = Plan(draft_nodes)
+
+    def plan(self, context: int) -> Plan:
+        """The number."""
+        return self._plan
+
+    def choose(self, gains: Sequence[float], context: int) -> int:
+        """All of them."""
+        return len(gains)
+
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
+        """Nothing to learn."""
+
+
+class MeasuredSize:
+    """As many as bring most tokens a second; none at all for a while where drafting does not pay."""
+
+    def __init__(self, costs: CostTable) -> None:
+        self._costs = costs
+        self._overhead = costs.draft_seconds  # of drafting, beside the pass
+        self._plain = costs.seconds(1, 0)  # of a plain step, at the context of the last one
+        self._tokens, self._seconds = 1.0, self._plain  # of a drafted step, averaged
+        self._drafted = 0  # steps since the last rest
+        self._resting = 0  # steps of rest left
+        self._next_rest = _REST
+        self._note = ""
+        self._times: tuple[int, list[float]] = (-1, [])
+
+    def plan(self, context: int) -> Plan:
+        """Nothing while drafting rests, else as many as can be worth it."""
+        if self._resting:
+            return Plan(0, note=self._note)
+        seconds = self._seconds_by_size(context)
+        cheapest = (seconds[-1] - seconds[0]) / SIZES[-1]
+        least = 0.5 * self.rate * cheapest  # the worst node of a size that pays may pay less than its share
+        return Plan(SIZES[-1], min(max(least, _LEAST_GAIN), _MOST_LEAST_GAIN))
+
+    def choose(self, gains: Sequence[float], context: int) -> int:
+        """The size whose expected tokens exceed most what its time would bring at the rate reached so far."""
+        expected = list(accumulate(gains, initial=1.0))
+        seconds, rate = self._seconds_by_size(context), self.rate
+        sizes = [index for index, size in enumerate(SIZES) if size < len(expected)]
+        return SIZES[max(sizes, key=lambda index: expected[SIZES[index]] - rate * seconds[index])]
+
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
+        """Average the step in; at the end of a trial that did not pay, rest."""
+        if self._resting:
+            self._resting -= 1
+            return
+        # One step that was held up, by whatever else the machine does, must not count for many.
+        self._overhead += (min(seconds, 3 * self._overhead + 1e-4) - self._overhead) / 16
+        table = self._seconds_by_size(context)
+        size = max(index for index, size in enumerate(SIZES) if size <= draft_nodes)
+        self._drafted += 1
+        weight = 1 / min(self._drafted, _WINDOW)
+        self._tokens += weight * (tokens - self._tokens)
+        self._seconds += weight * (table[size] + self._overhead - self._seconds)
+        self._plain = table[0]
+        if self._drafted >= _TRIAL and self._tokens * self._plain < self._seconds:
+            self._rest()
+        elif self._drafted >= 2 * _TRIAL:
+            self._next_rest = _REST
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second that a step of average size brings: drafted, or plain where that is more."""
+        return max(self._tokens / self._seconds, 1 / self._plain)
+
+    def _rest(self) -> None:
+        self._note = (
+            f"Drafting does not pay here at present: about {self._tokens / self._seconds:.1f} tokens/s with it, "
+            f"{1 / self._plain:.1f} without. It is tried again every so often."
+        )
+        self._resting, self._next_rest = self._next_rest, min(2 * self._next_rest, _LONGEST_REST)
+        self._drafted = 0
+
+    def _seconds_by_size(self, context: int) -> list[float]:
+        """Of a pass with each size, drafting itself not counted: that is spent before the size is chosen."""
+        step = context // 64
+        if self._times[0] != step:
+            self._times = (step, [self._costs.seconds(size + 1, context) + size * _NODE_SECONDS for size in SIZES])
+        return self._times[1]

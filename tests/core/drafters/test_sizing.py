@@ -1,0 +1,73 @@
+"""The number of draft nodes against costs made up for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from medusa_core.backbone.cost import CostTable
+from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize
+
+
+def costs(row_seconds: float, *, draft_seconds: float = 0.0005) -> CostTable:
+    rows = (1, 16, 64)
+    return CostTable((), rows, (128,), (tuple(0.02 + row_seconds * count for count in rows),), draft_seconds)
+
+
+def run(sizing: MeasuredSize, gain: float, steps: int, tokens: int) -> list[int]:
+    """Sizes chosen over steps whose nodes each have `gain` of what the node before has."""
+    chosen = []
+    for _ in range(steps):
+        plan = sizing.plan(200)
+        gains = [value for n in range(1, plan.draft_nodes + 1) if (value := gain**n) >= plan.least]
+        size = sizing.choose(gains, 200) if plan.draft_nodes else 0
+        sizing.observe(size, tokens if size else 1, 200, 0.0005)
+        chosen.append(size)
+    return chosen
+
+
+def test_a_fixed_size_takes_all_there_is() -> None:
+    sizing = FixedSize(7)
+    assert (sizing.plan(0).draft_nodes, sizing.plan(0).least, sizing.choose([0.5, 0.1], 0)) == (7, 0.0, 2)
+
+
+@pytest.mark.parametrize(("row_seconds", "least", "most"), [(1e-6, 24, 64), (0.001, 4, 16), (0.012, 1, 2)])
+def test_the_cheaper_a_row_the_more_nodes(row_seconds: float, least: int, most: int) -> None:
+    sizes = run(MeasuredSize(costs(row_seconds)), 0.8, 40, 3)
+    assert least <= sizes[-1] <= most
+    assert set(sizes) <= set(SIZES)
+
+
+def test_a_node_is_taken_when_it_adds_more_than_its_time_would_bring() -> None:
+    sizing = MeasuredSize(costs(0.001))
+    assert sizing.rate == pytest.approx(1 / 0.021)
+    # Each node costs 1.04 ms, so it must add 0.0495 tokens; of the sizes above 4, only 6 has two that do.
+    assert sizing.choose([0.3, 0.2, 0.1, 0.06, 0.06, 0.06, 0.01, 0.01], 200) == 6
+    assert sizing.choose([0.3, 0.2, 0.1, 0.06, 0.06, 0.03, 0.01, 0.01], 200) == 4
+    assert sizing.choose([0.04, 0.03], 200) == 0
+    assert sizing.choose([], 200) == 0
+
+
+def test_the_better_the_guesses_the_more_nodes() -> None:
+    poor, good = (run(MeasuredSize(costs(0.001)), gain, 40, tokens)[-1] for gain, tokens in ((0.3, 2), (0.9, 5)))
+    assert 0 < poor < good
+
+
+def test_drafting_that_does_not_pay_rests_says_so_and_is_tried_again() -> None:
+    sizing = MeasuredSize(costs(0.001, draft_seconds=0.05))
+    notes, chosen = [], []
+    for _ in range(400):
+        plan = sizing.plan(200)
+        notes.append(plan.note)
+        size = sizing.choose([0.5], 200) if plan.draft_nodes else 0
+        chosen.append(size)
+        sizing.observe(size, 1, 200, 0.05)
+    assert "does not pay" in notes[30]
+    assert "tokens/s" in notes[30]
+    rests = "".join("." if size == 0 else "d" for size in chosen).strip("d").split("d")
+    lengths = [len(rest) for rest in rests if rest]
+    assert lengths[:3] == [32, 64, 128]
+    assert all(bool(note) == (size == 0) for note, size in zip(notes, chosen, strict=True))
+
+
+def test_drafting_that_pays_never_rests() -> None:
+    assert 0 not in run(MeasuredSize(costs(0.001)), 0.8, 300, 3)

@@ -1,0 +1,96 @@
+"""The suffix automaton against a search through every suffix."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.drafters.suffixes import NOTHING, Match, SuffixAutomaton
+
+TEXTS = st.lists(st.integers(0, 3), max_size=40)
+
+
+def built(text: list[int]) -> SuffixAutomaton:
+    automaton = SuffixAutomaton()
+    automaton.extend(text)
+    return automaton
+
+
+def occurrences(text: list[int], part: list[int]) -> list[int]:
+    """Where `part` ends in the text."""
+    return [end for end in range(len(part), len(text) + 1) if text[end - len(part) : end] == part]
+
+
+def longest(text: list[int], sequence: list[int], within: int) -> int:
+    """Length of the longest suffix of `sequence` that ends in the text at `within` or before."""
+    return max(
+        size
+        for size in range(len(sequence) + 1)
+        if any(end <= within for end in occurrences(text, sequence[len(sequence) - size :]))
+    )
+
+
+@given(TEXTS)
+def test_the_longest_earlier_occurrence_of_the_end_is_found(text: list[int]) -> None:
+    assert built(text).earlier.length == (longest(text, text, len(text) - 1) if text else 0)
+
+
+@given(TEXTS, st.lists(st.integers(0, 4), max_size=8))
+def test_matching_goes_on_with_any_token(text: list[int], more: list[int]) -> None:
+    automaton = built(text)
+    match = automaton.earlier
+    for count, token in enumerate(more, 1):
+        match = automaton.advance(match, token)
+        start = max(0, len(text) - (longest(text, text, len(text) - 1) if text else 0))
+        assert match.length == longest(text, text[start:] + more[:count], len(text))
+
+
+@given(TEXTS)
+def test_continuations_are_what_followed_the_longest_context_first(text: list[int]) -> None:
+    automaton = built(text)
+    match = automaton.earlier
+    expected: dict[int, int] = {}
+    for size in range(match.length, 0, -1):
+        for end in occurrences(text[:-1], text[len(text) - size :]):
+            expected.setdefault(text[end], size)
+    found = automaton.continuations(match, 10)
+    assert {token for token, _ in found} == set(expected)
+    # A state answers for all lengths of context that end at the same places.
+    assert all(length >= expected[token] for token, length in found)
+    assert [length for _, length in found] == sorted((length for _, length in found), reverse=True)
+    assert found[:2] == automaton.continuations(match, 2)
+
+
+def test_the_newest_continuation_comes_first() -> None:
+    automaton = built([1, 2, 8, 5, 1, 2, 7, 6, 1, 2])
+    assert automaton.earlier.length == 2
+    assert [token for token, _ in automaton.continuations(automaton.earlier, 4)] == [7, 8]
+    assert automaton.branches(automaton.earlier) == 2
+    automaton.extend([8, 3, 1, 2])
+    assert [token for token, _ in automaton.continuations(automaton.earlier, 4)] == [8, 7]
+
+
+def test_in_pieces_it_is_the_same() -> None:
+    text = random.Random(1).choices(range(3), k=200)
+    automaton = SuffixAutomaton()
+    for start in range(0, 200, 7):
+        automaton.extend(text[start : start + 7])
+    assert automaton.tokens == text
+    assert automaton.earlier == built(text).earlier
+
+
+def test_nothing_is_found_in_nothing() -> None:
+    automaton = SuffixAutomaton()
+    assert automaton.earlier == NOTHING == Match(0, 0)
+    assert automaton.advance(NOTHING, 3) == NOTHING
+    assert automaton.continuations(NOTHING, 4) == []
+
+
+@pytest.mark.parametrize("length", [10, 3000])
+def test_one_token_over_and_over_stays_linear(length: int) -> None:
+    automaton = built([5] * length)
+    assert automaton.earlier.length == length - 1
+    assert len(automaton._length) <= 2 * length
