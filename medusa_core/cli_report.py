@@ -5,9 +5,9 @@ Knows nothing of how it was measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medusa_core import hub
 from medusa_core.cli_options import defaults, finish
@@ -62,7 +62,19 @@ def training_lines(chat: Chat, checkpoint: HeadsCheckpoint, out: Path) -> list[s
         *report_lines(report),
         "",
         f"Draft vocabulary: {vocabulary}, {coverage:.1%} of what the model wrote",
+        *_drift_lines(checkpoint.training),
         f"Heads written to {out}; use them with: python -m medusa_core generate --heads {out} --prompt ...",
+    ]
+
+
+def _drift_lines(record: Mapping[str, Any]) -> list[str]:
+    """How far Medusa-2 moved the model; nothing where the model stayed as it was."""
+    if "drift" not in record:
+        return []
+    drift = record["drift"]
+    return [
+        f"The model changed: {drift['kl']:.4f} nats a token from the original, perplexity of held-out replies "
+        f"{drift['perplexity_before']:.3f} before, {drift['perplexity_after']:.3f} after"
     ]
 
 

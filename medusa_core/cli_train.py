@@ -13,12 +13,23 @@ import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medusa_core import hub
 from medusa_core.cli_options import add_model_options, defaults, field_help, finish
 from medusa_core.cli_report import training_lines
-from medusa_core.config import HEADS_KINDS, MIXED_PRECISIONS, DistillConfig, ModelConfig, TrainConfig
+from medusa_core.config import (
+    HEADS_KINDS,
+    METHODS,
+    MIXED_PRECISIONS,
+    OWN_LOSSES,
+    RAMPS,
+    DistillConfig,
+    Dtype,
+    Medusa2Config,
+    ModelConfig,
+    TrainConfig,
+)
 from medusa_core.errors import ConfigError
 from medusa_core.events import Event, Progress, TrainingStep
 from medusa_core.opening import open_chat
@@ -44,6 +55,13 @@ _OPTIONS: tuple[tuple[str, type[Any], str], ...] = (
     ("--accumulate", TrainConfig, "accumulate"),
     ("--learning-rate", TrainConfig, "learning_rate"),
     ("--seed", TrainConfig, "seed"),
+    ("--lora-rank", Medusa2Config, "rank"),
+    ("--lora-alpha", Medusa2Config, "alpha"),
+    ("--joint-epochs", Medusa2Config, "epochs"),
+    ("--joint-batch", Medusa2Config, "batch_replies"),
+    ("--joint-learning-rate", Medusa2Config, "learning_rate"),
+    ("--head-rate", Medusa2Config, "head_rate"),
+    ("--head-share", Medusa2Config, "head_share"),
 )
 _INTERRUPTED = "interrupted; the same command goes on from here"
 
@@ -61,6 +79,7 @@ def add_train(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write the heads to")
     for option, config, name in _OPTIONS:
         _add_option(parser, option, config, name)
+    _add_joint(parser)
     parser.add_argument(
         "--kind",
         choices=HEADS_KINDS,
@@ -97,6 +116,61 @@ def add_train(commands: Any) -> None:
     )
 
 
+def _add_joint(parser: argparse.ArgumentParser) -> None:
+    """What concerns Medusa-2 alone and is not a number."""
+    default = defaults(Medusa2Config)
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default=METHODS[0],
+        help="medusa1: the heads learn, the model stays as it is; medusa2: then both learn together, the model through "
+        "LoRA adapters saved beside the heads, and the --lora, --joint and --head options count (default: %(default)s)",
+    )
+    for option, name, choices in (("--ramp", "ramp", RAMPS), ("--own-loss", "own_loss", OWN_LOSSES)):
+        shown = f"{field_help(Medusa2Config, name)} (default: %(default)s)"
+        parser.add_argument(option, choices=choices, default=default[name], help=shown)
+    parser.add_argument(
+        "--lora-targets",
+        type=lambda text: tuple(text.split(",")),
+        default=default["targets"],
+        metavar="NAME,NAME",
+        help=f"linear layers that get adapters (default: {','.join(default['targets'])})",
+    )
+    parser.add_argument(
+        "--no-warm-up", action="store_true", help="medusa2: do not train the heads alone before (for comparison)"
+    )
+
+
+def _joint(options: argparse.Namespace) -> Medusa2Config:
+    return Medusa2Config(
+        **_values(options, Medusa2Config),
+        targets=options.lora_targets,
+        ramp=options.ramp,
+        own_loss=options.own_loss,
+        warm_up=not options.no_warm_up,
+    )
+
+
+def _train_method(
+    options: argparse.Namespace,
+    chat: Chat,
+    work: Path,
+    data: DistillConfig,
+    config: TrainConfig,
+    file: list[FilePrompt],
+) -> Generator[Event, None, HeadsCheckpoint]:
+    """The training that --method names."""
+    if options.method == METHODS[0]:
+        from medusa_core.train.medusa1 import train_heads
+
+        return train_heads(chat.backbone, chat.text, options.out, work, data, config, file)
+    from medusa_core.train.medusa2 import Base, train_jointly
+
+    folder = finish(hub.model_folder(options.model, options.cache or hub.default_cache()))
+    base = Base(folder, cast(Dtype, chat.info.dtype))
+    return train_jointly(chat.backbone, chat.text, base, options.out, work, data, config, _joint(options), file)
+
+
 def _add_option(parser: argparse.ArgumentParser, option: str, config: type[Any], name: str) -> None:
     default = defaults(config)[name]
     text = field_help(config, name)
@@ -126,6 +200,7 @@ def _train(options: argparse.Namespace) -> int:
         shared_output=not options.own_output,
         soft_labels=not options.hard_labels,
     )
+    _joint(options)  # wrong values are said before hours of work
     model = ModelConfig(model=options.model, heads=hub.NONE, dtype=options.dtype, device=options.device)
     from medusa_core.train.room import check_out
 
@@ -136,14 +211,12 @@ def _train(options: argparse.Namespace) -> int:
     processes.enter(options.device)
     try:
         chat = finish(open_chat(model, options.cache or hub.default_cache()))
-        from medusa_core.train.medusa1 import train_heads
-
         work = options.data or _data_folder(chat, data, file)
         if processes.is_main():
             print(
                 f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True
             )
-        checkpoint = _report(train_heads(chat.backbone, chat.text, options.out, work, data, config, file))
+        checkpoint = _report(_train_method(options, chat, work, data, config, file))
     except KeyboardInterrupt:
         print(_INTERRUPTED, file=sys.stderr)
         return 130
