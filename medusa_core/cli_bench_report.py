@@ -38,8 +38,7 @@ def system_lines(report: Mapping[str, Any]) -> list[str]:
     """What ran, and where."""
     machine, config = report["machine"], report["config"]
     memory = machine["ram_bytes"] / 2**30
-    runs = f"{config['runs']} run{'s' if config['runs'] > 1 else ''}"
-    asked = f"{config['prompts_count']} prompts, {runs}, at most {config['max_new_tokens']} new tokens"
+    asked = f"prompts: {config['prompts_count']}, runs: {config['runs']}, at most {config['max_new_tokens']} new tokens"
     lines = [
         f"{machine['cpu']}, {machine['threads']} threads, {memory:.0f} GiB, {machine['os']}",
         f"{config['model']} in {machine['dtype']} on {machine['device']}, heads {config['heads']}; {asked}",

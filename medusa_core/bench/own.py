@@ -63,7 +63,7 @@ class EngineSystem:
     ) -> None:
         """`drafters` makes some that have learnt nothing yet."""
         self._name, self._backbone, self._stop_ids = name, backbone, stop_ids
-        self._config, self._fresh, self._about = config, drafters, about
+        self.config, self._fresh, self._about = config, drafters, about
         self._drafters = drafters()
 
     @property
@@ -92,8 +92,8 @@ class EngineSystem:
         """
         engine = Engine(
             self._backbone,
-            self._drafters.drafter(self._config),
-            rule_for(self._config.acceptance, self._config.seed, explain=False),
+            self._drafters.drafter(self.config),
+            rule_for(self.config.acceptance, self.config.seed, explain=False),
             stop_ids=self._stop_ids,
             max_new_tokens=max_new_tokens,
         )

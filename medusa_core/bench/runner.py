@@ -6,7 +6,7 @@ Knows nothing of any particular system.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from medusa_core.bench.records import Answer, BenchPrompt, Reply, make_reply
@@ -51,7 +51,7 @@ class Bench:
         self.answers: dict[tuple[str, str, int], Answer] = {}  # by system, prompt and run
         self.complete = False
 
-    def run(self) -> Iterator[Progress]:
+    def run(self) -> Generator[Progress, None, None]:
         """Warm every system up on the last prompt, then measure; one event before each answer."""
         total = len(self._systems) * len(self._prompts) * self._config.runs
         for number, system in enumerate(self._systems):

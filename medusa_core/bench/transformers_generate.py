@@ -48,7 +48,7 @@ def load_transformers(folder: Path, device: torch.device) -> Callable[[str], Any
             f"There was not enough memory for {folder.name} in {precision} through transformers, which --systems asks "
             "for. Close other programs, or leave transformers out."
         ):
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[precision], local_files_only=True)
+            model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[precision], local_files_only=True)
             return model.to(device).eval()
 
     return load
