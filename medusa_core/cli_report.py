@@ -74,7 +74,7 @@ def _drift_lines(record: Mapping[str, Any]) -> list[str]:
     drift = record["drift"]
     perplexity = f"{drift['perplexity_before']:.3f} before, {drift['perplexity_after']:.3f} after"
     return [
-        f"The model changed: {drift['kl']:.4f} nats a token from the original, perplexity of held-out replies {perplexity}"
+        f"The model changed: {drift['kl']:.4f} nats a token from the original, held-out perplexity {perplexity}"
     ]
 
 

@@ -123,3 +123,18 @@ def test_the_rate_leaves_out_what_was_there_before(monkeypatch: pytest.MonkeyPat
     assert pace.rate("tokens", 5000) == 0
     now = 110.0
     assert pace.rate("tokens", 6000) == 100
+
+
+def test_medusa2_then_generate(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("--model", model, "--dtype", "fp32", "--device", "cpu")
+    heads = tmp_path / "heads"
+    assert run("train", *common, "--method", "medusa2", "--out", heads, "--data", tmp_path / "data", "--tokens", 1500,
+               "--multi-turn", 0, "--self-written", 0, "--epochs", 1, "--joint-epochs", 1, "--joint-batch", 32,
+               "--heads", 2, "--lora-rank", 2, "--lora-targets", "q_proj,v_proj", "--ramp", "linear") == 0  # fmt: skip
+    assert "The model changed: " in capsys.readouterr().out
+    config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
+    assert config["training"]["joint"]["targets"] == ["q_proj", "v_proj"]
+    assert run("generate", *common, "--heads", heads, "--prompt", "Hi", "--max-new-tokens", 5) == 0
+    assert "as the heads' adapters change it" in capsys.readouterr().err
+    assert run("train", *common, "--method", "medusa2", "--out", heads, "--lora-rank", 0) == 1
+    assert "rank is 0" in capsys.readouterr().err
