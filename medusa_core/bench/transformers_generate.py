@@ -17,6 +17,7 @@ import torch
 from medusa_core.backbone.load import memory_errors
 from medusa_core.bench.records import Answer
 from medusa_core.config import Acceptance, SamplingAcceptance
+from medusa_core.errors import OutOfMemory
 
 PRECISIONS = ("bf16", "fp32")
 LOOKUP_TOKENS = 10
@@ -24,12 +25,23 @@ _DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 class TransformersModels:
-    """The model as transformers runs it, by precision, loaded when first asked for."""
+    """The model as transformers runs it, by precision, loaded when first asked for and let go when nobody chose it."""
 
     def __init__(self, load: Callable[[str], Any]) -> None:
         """`load` takes a name of PRECISIONS."""
         self._load = load
         self._models: dict[str, Any] = {}
+        self._choices: dict[object, str] = {}  # by user; "" until it has chosen
+
+    def join(self, user: object) -> None:
+        """Someone is going to choose."""
+        self._choices[user] = ""
+
+    def settle(self, user: object, precision: str) -> None:
+        """The user's choice. Once all have chosen, what nobody wants leaves the memory."""
+        self._choices[user] = precision
+        if all(self._choices.values()):
+            self._models = {name: model for name, model in self._models.items() if name in self._choices.values()}
 
     def get(self, precision: str) -> Any:
         """The model in that precision."""
@@ -75,6 +87,7 @@ class TransformersSystem:
         self._seed = seed
         self._precision = PRECISIONS[-1]
         self._tried: dict[str, float] = {}
+        models.join(self)
 
     @property
     def name(self) -> str:
@@ -90,13 +103,21 @@ class TransformersSystem:
         return {"program": f"transformers {version}", "precision": self._precision, "options": options, **tried}
 
     def warm_up(self, prompt: Sequence[int], max_new_tokens: int) -> None:
-        """Answer twice in each precision; the one that is faster the second time stays."""
+        """Answer twice in each precision there is memory for; the one that is faster the second time stays."""
+        problem: OutOfMemory | None = None
         for precision in PRECISIONS:
             self._precision = precision
-            self.answer(prompt, max_new_tokens)
+            try:
+                self.answer(prompt, max_new_tokens)
+            except OutOfMemory as error:
+                problem = error
+                continue
             answer = self.answer(prompt, max_new_tokens)
             self._tried[precision] = (len(answer.token_ids) + 1) / (answer.first_token_seconds + answer.decode_seconds)
+        if problem is not None and not self._tried:
+            raise problem
         self._precision = max(self._tried, key=lambda precision: self._tried[precision])
+        self._models.settle(self, self._precision)
 
     def begin_run(self) -> None:
         """It learns nothing."""

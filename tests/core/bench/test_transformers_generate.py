@@ -12,6 +12,7 @@ from medusa_core.bench.own import own_system
 from medusa_core.bench.transformers_generate import TransformersModels, TransformersSystem, load_transformers
 from medusa_core.chat import Chat
 from medusa_core.config import DecodingConfig, GreedyAcceptance, SamplingAcceptance
+from medusa_core.errors import OutOfMemory
 from medusa_core.tiny import tiny_model
 
 STOPS = frozenset({256})
@@ -68,6 +69,38 @@ def test_both_precisions_are_tried_and_the_faster_one_stays(monkeypatch: pytest.
     found.begin_run()
     assert found.answer([1, 2, 3], 4).token_ids == found.answer([1, 2, 3], 4).token_ids
     assert loaded == ["bf16", "fp32"], "each once"
+
+
+def test_what_nobody_chose_leaves_the_memory() -> None:
+    loaded: list[str] = []
+    models = TransformersModels(lambda precision: loaded.append(precision) or object())
+    models.join("one")
+    models.join("two")
+    first = models.get("bf16")
+    models.get("fp32")
+    models.settle("one", "bf16")
+    assert len({id(models.get(name)) for name in ("bf16", "fp32")}) == 2, "another may still choose it"
+    models.settle("two", "bf16")
+    assert models.get("bf16") is first
+    models.get("fp32")
+    assert loaded == ["bf16", "fp32", "fp32"]
+
+
+def test_a_precision_without_room_is_left_out() -> None:
+    def load(precision: str) -> Any:
+        if precision == "fp32":
+            raise OutOfMemory("no room")
+        return tiny_model().to(torch.bfloat16)
+
+    found = system(load)
+    found.warm_up([1, 2, 3], 4)
+    assert found.about["precision"] == "bf16"
+
+    def none(precision: str) -> Any:
+        raise OutOfMemory("no room")
+
+    with pytest.raises(OutOfMemory, match="no room"):
+        system(none).warm_up([1, 2, 3], 4)
 
 
 def test_sampling_draws_with_the_same_options() -> None:
