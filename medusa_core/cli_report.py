@@ -73,9 +73,7 @@ def _drift_lines(record: Mapping[str, Any]) -> list[str]:
         return []
     drift = record["drift"]
     perplexity = f"{drift['perplexity_before']:.3f} before, {drift['perplexity_after']:.3f} after"
-    return [
-        f"The model changed: {drift['kl']:.4f} nats a token from the original, held-out perplexity {perplexity}"
-    ]
+    return [f"The model changed: {drift['kl']:.4f} nats a token from the original, held-out perplexity {perplexity}"]
 
 
 def share_table(header: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> list[str]:
