@@ -6,6 +6,8 @@ Knows nothing of text or of the engine.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from medusa_core.backbone.cost import CostTable
 from medusa_core.config import DecodingConfig
 from medusa_core.drafters.base import Drafter, Guesser
@@ -15,11 +17,13 @@ from medusa_core.drafters.lookup import LookupGuesser
 from medusa_core.drafters.medusa import HeadGuesser, MedusaDrafter
 from medusa_core.drafters.none import NoDrafter
 from medusa_core.drafters.recycling import RecyclingGuesser
-from medusa_core.drafters.sizing import FixedSize, MeasuredSize, Sizing
+from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize, Sizing
 from medusa_core.events import Source
 from medusa_core.heads.checkpoint import HeadsCheckpoint
+from medusa_core.tree_search import best_size
 
 _NODES = 16  # where the number is to be measured and nothing was
+_CONTEXT = 512  # cached tokens that a size which stays is worked out for
 
 _SOURCES = {
     "auto": (Source.HEAD, Source.LOOKUP, Source.RECYCLING),
@@ -40,10 +44,10 @@ class Drafters:
             Source.LOOKUP: LookupGuesser(),
             Source.RECYCLING: RecyclingGuesser(vocab_size),
         }
+        self._statistics = None if checkpoint is None else checkpoint.statistics
+        self._temperatures = None if self._statistics is None else self._statistics.temperatures
         if checkpoint is not None:
-            statistics = checkpoint.statistics
-            temperatures = None if statistics is None else statistics.temperatures
-            self._guessers[Source.HEAD] = HeadGuesser(checkpoint.heads, temperatures)
+            self._guessers[Source.HEAD] = HeadGuesser(checkpoint.heads, self._temperatures)
         self._growers: dict[tuple[Source, ...], Grower] = {}
         self._sizings: dict[tuple[tuple[Source, ...], int, str], Sizing] = {}
 
@@ -53,11 +57,25 @@ class Drafters:
         if not sources:
             return NoDrafter()
         if config.drafter == "medusa" and config.tree == "ranked" and self._checkpoint is not None:
-            return MedusaDrafter(self._checkpoint.heads, self._checkpoint.tree, config.nodes or _NODES)
+            return MedusaDrafter(
+                self._checkpoint.heads,
+                self._checkpoint.tree,
+                config.nodes or self._ranked_nodes,
+                self._temperatures,
+            )
         guessers = [self._guessers[source] for source in sources]
         if sources not in self._growers:
             self._growers[sources] = Grower(guessers)
         return HybridDrafter(guessers, self._growers[sources], self._sizing(sources, config))
+
+    @cached_property
+    def _ranked_nodes(self) -> int:
+        """Of the calibrated tree, whose size stays: what was counted for it, over what a step costs here."""
+        if self._statistics is None or self._costs is None:
+            return _NODES
+        expected = self._statistics.together.expected(max(SIZES))
+        seconds = [self._costs.step_seconds(nodes, _CONTEXT) for nodes in range(len(expected))]
+        return max(best_size(expected, seconds).nodes, 1)
 
     def _sizing(self, sources: tuple[Source, ...], config: DecodingConfig) -> Sizing:
         """What pays depends on who drafts and on the rule, so each remembers its own."""

@@ -16,9 +16,9 @@ _ALTERNATIVES = 4  # continuations of one place
 _LENGTHS = (1, 2, 3, 4, 6, 9, 14, 24)  # least length of match of each class
 # What to believe before this conversation has said anything: by class of length, the newest continuation of the whole
 # match where nothing else ever followed it, where something did, and any other continuation.
-_ONLY = (0.08, 0.25, 0.45, 0.55, 0.65, 0.75, 0.85, 0.9)
-_NEWEST = (0.08, 0.2, 0.35, 0.4, 0.45, 0.5, 0.6, 0.6)
-_OTHER = (0.03, 0.07, 0.1, 0.12, 0.12, 0.12, 0.12, 0.12)
+_ONLY = (0.18, 0.5, 0.68, 0.75, 0.82, 0.87, 0.92, 0.95)
+_NEWEST = (0.18, 0.22, 0.35, 0.45, 0.48, 0.48, 0.48, 0.48)
+_OTHER = (0.03, 0.07, 0.07, 0.06, 0.06, 0.08, 0.08, 0.08)
 _BELIEF = (_ONLY, _NEWEST, _OTHER)
 _CLASS_OF_LENGTH = tuple(sum(length >= least for least in _LENGTHS) - 1 for length in range(_LENGTHS[-1] + 1))
 

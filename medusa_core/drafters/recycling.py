@@ -21,7 +21,7 @@ _PAIRS = 32_768  # pairs of tokens kept, the least recently seen are dropped: so
 _CHUNK = 128
 _SURE = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95)  # least share of each class but the lowest
 _LEAST = 0.01  # successors the model thought less likely are not guessed
-_BELIEF = (0.45, 0.7)  # what of the model's own share to believe, where one token is the same, and where two are
+_BELIEF = (0.55, 0.85)  # what of the model's own share to believe, where one token is the same, and where two are
 
 Pair = tuple[int, int]
 Successors = tuple[list[int], list[float]]
