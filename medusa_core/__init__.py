@@ -8,6 +8,7 @@ from medusa_core.config import (
     DistillConfig,
     GreedyAcceptance,
     ModelConfig,
+    SamplingAcceptance,
     TrainConfig,
     TypicalAcceptance,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Progress",
     "RankedTree",
     "ReplyMetrics",
+    "SamplingAcceptance",
     "Step",
     "TrainConfig",
     "Tree",

@@ -63,6 +63,19 @@ def test_a_system_message_is_read(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out != without
 
 
+def test_a_seed_gives_its_own_reply_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def reply(*options: str) -> str:
+        assert generate(folder, "--drafter", "none", "--accept", "sampling", "--temperature", "1.5", *options) == 0
+        return capsys.readouterr().out
+
+    assert reply("--seed", "1") == reply("--seed", "1") != reply("--seed", "2")
+    greedy = reply("--top-k", "1")
+    assert reply("--top-p", "0") == reply("--min-p", "1") == reply("--temperature", "0") == greedy
+    assert reply("--top-k", "1", "--repetition-penalty", "10") != greedy
+    assert generate(folder, "--drafter", "none") == 0
+    assert capsys.readouterr().out == greedy
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -70,7 +83,9 @@ def test_a_system_message_is_read(folder: Path, capsys: pytest.CaptureFixture[st
         (["--heads", "/nowhere/heads"], "/nowhere/heads"),
         (["--heads", "none", "--max-new-tokens", "0"], "max_new_tokens is 0"),
         (["--heads", "none", "--accept", "typical", "--epsilon", "2"], "epsilon is 2.0"),
-        (["--heads", "none", "--nodes", "0"], "nodes is 0"),
+        (["--heads", "none", "--accept", "sampling", "--top-p", "1.5"], "top_p is 1.5"),
+        (["--heads", "none", "--accept", "typical", "--temperature", "0"], "temperature is 0.0"),
+        (["--heads", "none", "--nodes", "300"], "nodes is 300"),
         (["--heads", "none", "--json", "/nowhere/log.jsonl"], "/nowhere/log.jsonl"),
     ],
 )

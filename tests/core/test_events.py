@@ -40,7 +40,7 @@ def tuples(values: st.SearchStrategy[Any], size: int = 5) -> st.SearchStrategy[t
     return st.lists(values, max_size=size).map(tuple)
 
 
-verdicts = st.builds(Verdict, st.booleans(), maybe, maybe, maybe, st.none() | counts, texts)
+verdicts = st.builds(Verdict, st.booleans(), maybe, maybe, maybe, st.none() | counts, texts, st.none() | counts, texts)
 nodes = st.builds(
     Node,
     counts,
@@ -163,6 +163,13 @@ def test_kinds_of_values_come_back_as_themselves() -> None:
     assert isinstance(step.nodes[1].source, Source)
     assert isinstance(step.nodes[1].verdict, Verdict)
     assert isinstance(step.spans[0], tuple)
+
+
+def test_a_log_from_before_tokens_were_drawn_is_still_read() -> None:
+    data = json.loads(json.dumps(to_dict(STEP)))
+    for name in ("drawn", "drawn_text"):
+        del data["nodes"][1]["verdict"][name]
+    assert from_dict(data) == STEP
 
 
 def changed(**values: object) -> dict[str, Any]:
