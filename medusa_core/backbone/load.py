@@ -218,7 +218,7 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
             bnb_4bit_compute_dtype=compute,
         )
     try:
-        with _quiet():
+        with quiet_loading():
             loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, local_files_only=True, output_loading_info=True, **options
             )
@@ -270,7 +270,7 @@ def memory_errors(message: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_loading() -> Iterator[None]:
     """transformers reports loading on stderr; here the caller does."""
     from transformers.utils import logging
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from medusa_core.backbone.load import memory_errors
+from medusa_core.backbone.load import memory_errors, quiet_loading
 from medusa_core.bench.records import Answer
 from medusa_core.config import Acceptance, SamplingAcceptance
 from medusa_core.errors import OutOfMemory
@@ -56,10 +56,11 @@ def load_transformers(folder: Path, device: torch.device) -> Callable[[str], Any
     def load(precision: str) -> Any:
         from transformers import AutoModelForCausalLM
 
-        with memory_errors(
+        no_room = (
             f"There was not enough memory for {folder.name} in {precision} through transformers, which --systems asks "
             "for. Close other programs, or leave transformers out."
-        ):
+        )
+        with memory_errors(no_room), quiet_loading():
             model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=_DTYPES[precision], local_files_only=True)
             return model.to(device).eval()
 
