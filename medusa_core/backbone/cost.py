@@ -212,7 +212,7 @@ def _measure_briefly(
                 timer.pass_seconds(rows)  # the first pass of a shape prepares what later ones use
             times.setdefault(rows, []).append(timer.pass_seconds(rows))
     measured = tuple(sorted(times))
-    passes = tuple(statistics.median(times[rows]) for rows in measured)
+    passes = tuple(min(times[rows]) for rows in measured)  # of a few, the least disturbed one
     return CostTable(_key(key), measured, (context,), (passes,), 0.0 if draft is None else timer.draft_seconds(draft))
 
 

@@ -13,9 +13,9 @@ import torch
 
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.chat import Chat, open_folder
-from medusa_core.config import DecodingConfig, SamplingAcceptance, TypicalAcceptance
+from medusa_core.config import DecodingConfig, DrafterName, SamplingAcceptance, TypicalAcceptance
 from medusa_core.errors import NoChatTemplate, OutOfMemory
-from medusa_core.events import Event, Finished, Prefilled, Step, StopReason
+from medusa_core.events import Event, Finished, Prefilled, Source, Step, StopReason
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.model_info import ChatMessage
@@ -141,6 +141,16 @@ def test_sampling_draws_by_the_seed_whatever_is_drafted(folder: Path, heads: Pat
         assert node.verdict.drawn_text == chat.text.piece(node.verdict.drawn)
         assert node.verdict.passed == (node.token_id == node.verdict.drawn)
         assert node.model_probability == node.verdict.probability
+
+
+@pytest.mark.parametrize("drafter", ["auto", "hybrid", "lookup", "recycling"])
+def test_without_heads_something_is_drafted_all_the_same(chat: Chat, drafter: DrafterName) -> None:
+    plain = finish(chat.reply([user("Again")], DecodingConfig(max_new_tokens=24, drafter="none")))
+    drafted = list(chat.reply([user("Again")], DecodingConfig(max_new_tokens=24, drafter=drafter)))
+    assert finish(iter(drafted)).token_ids == plain.token_ids
+    sources = {node.source for event in drafted if isinstance(event, Step) for node in event.nodes}
+    assert sources & {Source.LOOKUP, Source.RECYCLING}
+    assert Source.HEAD not in sources
 
 
 def test_broken_heads_are_said_and_the_reply_still_comes(folder: Path, heads: Path) -> None:

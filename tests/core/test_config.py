@@ -110,5 +110,5 @@ def test_options_are_frozen_and_unknown_ones_refused(kind: Any) -> None:
 
 
 def test_a_changed_copy_is_checked_too() -> None:
-    with pytest.raises(ConfigError, match="nodes is 0"):
+    with pytest.raises(ConfigError, match="nodes is -1"):
         dataclasses.replace(DecodingConfig(), nodes=-1)

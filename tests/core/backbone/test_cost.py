@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from medusa_core.backbone import cost
-from medusa_core.backbone.cost import CostTable, cost_key, costs, measure
+from medusa_core.backbone.cost import CostTable, brief_costs, cost_key, costs, measure
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.errors import StatisticsError
 from medusa_core.events import Progress
@@ -163,3 +163,18 @@ def test_the_key_names_the_machine(tiny_backbone: Callable[..., LeanBackbone]) -
 def test_a_system_that_does_not_name_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: (_ for _ in ()).throw(OSError))
     assert "cores" in cost._processor()
+
+
+def test_measured_briefly_where_nothing_better_is_kept(
+    tiny_backbone: Callable[..., LeanBackbone], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone, key = tiny_backbone(context=48), {"model": "tiny"}
+    _, rough = run(brief_costs(backbone, None, key, tmp_path))
+    assert rough.rows == (1, 2, 4, 8, 16, 32)
+    assert rough.contexts == (16,)
+    monkeypatch.setattr(cost, "_BRIEF_SECONDS", -1.0)
+    assert run(brief_costs(backbone, None, key, tmp_path))[1] == rough  # kept
+    assert run(brief_costs(backbone, None, {"model": "slow"}, tmp_path))[1].rows == (1, 16)
+    _, careful = run(costs(backbone, None, key, tmp_path))
+    assert careful != rough
+    assert run(brief_costs(backbone, None, key, tmp_path))[1] == careful
