@@ -119,7 +119,7 @@ def own_system(name: str, chat: Chat, config: DecodingConfig) -> EngineSystem:
         "precision": chat.info.dtype,
         "drafter": config.drafter,
         "heads": chat.info.heads_name,
-        "draft_nodes": str(config.nodes or "measured"),
+        "draft_nodes": "0" if config.drafter == "none" else str(config.nodes or "measured"),
         "acceptance": str(config.acceptance),
     }
     return EngineSystem(name, chat.backbone, chat.text.stop_ids, config, lambda: learnt_nothing(chat), about)
