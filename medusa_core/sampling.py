@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from medusa_core.config import SamplingAcceptance
 
+_TINY = float(np.finfo(np.float32).tiny)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
@@ -58,35 +60,39 @@ def uniform(seed: int, position: int) -> float:
 def distribution(logits: torch.Tensor, options: SamplingAcceptance, prefix: Sequence[int]) -> Distribution:
     """What the token after `prefix` (T) is drawn from, by logits (V,): penalty, temperature, top-k, top-p, min-p.
 
-    Only tokens that can be kept leave the device: of V tokens, all of a probability below (1 - top_p) / V weigh less
-    than 1 - top_p together, so none of them is among the most likely that make up top_p.
+    Of V tokens, all of a probability below (1 - top_p) / V weigh less than 1 - top_p together, so none of them is among
+    the most likely that make up top_p: they are left out before anything is compared. In NumPy, on one thread: a row is
+    too short to share among threads, and waiting for them takes longer than the work where the cores are busy.
     """
-    scores = _penalised(logits.float(), options.repetition_penalty, prefix)
+    scores = _penalised(logits.float().cpu().numpy(), options.repetition_penalty, prefix)
     if options.temperature == 0:
-        return Distribution(np.array([int(scores.argmax())]), np.ones(1))
-    weights = (scores - scores.max()).div_(options.temperature).exp_()  # (V,); the likeliest token weighs 1
+        return Distribution(np.array([scores.argmax()], dtype=np.int64), np.ones(1))
+    # A temperature near 0 makes the differences infinite, and the weights 0, as they should be.
+    with np.errstate(over="ignore"):
+        weights: NDArray[np.float32] = np.exp((scores - scores.max()) / np.float32(max(options.temperature, _TINY)))
     if 0 < options.top_k < len(weights):
-        weights.masked_fill_(scores < scores.topk(options.top_k).values[-1], 0.0)
-    total = float(weights.sum(dtype=torch.float64))
+        weights[scores < np.partition(scores, -options.top_k)[-options.top_k]] = 0.0
+    total = float(weights.sum(dtype=np.float64))
     # Half of the bound leaves room for rounding; what is let through needlessly is dropped afterwards.
     bound = 0.5 * (1.0 - options.top_p) * total / len(weights)
-    token_ids = (weights >= max(options.min_p, bound, torch.finfo(weights.dtype).tiny)).nonzero()[:, 0]
-    kept: NDArray[np.float32] = weights[token_ids].cpu().numpy()
-    ids: NDArray[np.int64] = token_ids.cpu().numpy()
+    ids = (weights >= np.float32(max(options.min_p, bound, _TINY))).nonzero()[0]
+    kept = weights[ids]
     if options.top_p < 1:
         nucleus = _nucleus(kept, total, options.top_p)
         ids, kept = ids[nucleus], kept[nucleus]
     return Distribution(ids, kept / kept.sum(dtype=np.float64))
 
 
-def _penalised(scores: torch.Tensor, penalty: float, prefix: Sequence[int]) -> torch.Tensor:
+def _penalised(scores: NDArray[np.float32], penalty: float, prefix: Sequence[int]) -> NDArray[np.float32]:
     """Scores (V,) with those of tokens seen before divided by the penalty, or multiplied where they are negative."""
     if penalty == 1:
         return scores
-    seen = torch.tensor(prefix, dtype=torch.long, device=scores.device)
+    seen = np.array(prefix, dtype=np.int64)
     before = scores[seen]
+    penalised = scores.copy()
     # A token seen twice is penalised once: both times the same value is written.
-    return scores.index_put((seen,), torch.where(before < 0, before * penalty, before / penalty))
+    penalised[seen] = np.where(before < 0, before * np.float32(penalty), before / np.float32(penalty))
+    return penalised
 
 
 def _nucleus(weights: NDArray[np.float32], total: float, top_p: float) -> NDArray[np.bool_]:

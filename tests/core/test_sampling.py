@@ -134,8 +134,9 @@ def test_temperature_0_is_greedy_after_the_penalty() -> None:
 
 
 def test_a_temperature_near_0_does_not_overflow() -> None:
-    own = distribution(torch.tensor([1e4, 1e4 - 1, -1e4]), replace(ALL, temperature=1e-30), [])
-    assert (own.token_ids.tolist(), own.probabilities.tolist()) == ([0], [1.0])
+    for temperature in (1e-6, 1e-30, 1e-40, 1e-300):
+        own = distribution(torch.tensor([1e4, 1e4 - 1, -1e4]), replace(ALL, temperature=temperature), [])
+        assert (own.token_ids.tolist(), own.probabilities.tolist()) == ([0], [1.0])
 
 
 def test_logits_in_half_precision_are_processed_in_single() -> None:
