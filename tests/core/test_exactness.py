@@ -116,17 +116,14 @@ def test_every_drafter_of_any_size_writes_the_same_tokens(drafter: DrafterName, 
         assert decode(backbone, drafting, prompt, 40).token_ids == expected
 
 
-@pytest.mark.parametrize(("drafter", "most"), [("recycling", 0.5), ("lookup", 0.95), ("auto", 0.5), ("hybrid", 0.5)])
-def test_drafting_without_heads_saves_steps(drafter: DrafterName, most: float) -> None:
-    """A reply written before is known: its tokens are recycled, and where it repeats itself they are looked up."""
+@pytest.mark.parametrize("drafter", ["recycling", "auto", "hybrid"])
+def test_a_reply_written_before_takes_fewer_steps(drafter: DrafterName) -> None:
+    """Its tokens are recycled; without heads, too."""
     backbone, replies = reference("llama", True)
     drafting = Drafters(None, backbone.spec.vocab_size, None).drafter(DecodingConfig(drafter=drafter, nodes=16))
-    expected = replies[0]
-    decode(backbone, drafting, PROMPTS[0], 40)
-    again = decode(backbone, drafting, PROMPTS[0] + list(expected[:20]) + PROMPTS[0], 40)
-    plain = decode(backbone, NoDrafter(), PROMPTS[0] + list(expected[:20]) + PROMPTS[0], 40)
-    assert again.token_ids == plain.token_ids
-    assert again.steps <= most * plain.steps
+    first, again = (decode(backbone, drafting, PROMPTS[0], 40) for _ in range(2))
+    assert first.token_ids == again.token_ids == replies[0]
+    assert again.steps <= 0.5 * first.steps
 
 
 def test_the_stock_pass_writes_the_same_tokens() -> None:
