@@ -38,10 +38,12 @@ class RecyclingGuesser:
         # Softmax over the successors alone: what the rest of the vocabulary had is not worth another pass over it.
         self._shares: npt.NDArray[np.float32] = np.zeros((vocab_size, SUCCESSORS), dtype=np.float32)
         self._pairs: dict[Pair, Successors] = {}
+        self._root: Pair | None = None  # of the step that is under way
 
     def begin(self, state: State) -> Pair:
         """The last token of the context and the root."""
-        return (state.context[-1] if state.context else -1, state.root)
+        self._root = (state.context[-1] if state.context else -1, state.root)
+        return self._root
 
     def advance(self, cursor: Pair, token: int) -> Pair:
         """The node's token and its child's."""
@@ -72,8 +74,10 @@ class RecyclingGuesser:
         for node in (*order, *accepted.path):
             self._tokens[tokens[node], : len(rows[node])] = rows[node]
             self._shares[tokens[node], : len(rows[node])] = shares[node]
-            if node:
-                self._remember((tokens[parents[node]], tokens[node]), (rows[node], shares[node]))
+            pair = (tokens[parents[node]], tokens[node]) if node else self._root
+            if pair is not None:
+                self._remember(pair, (rows[node], shares[node]))
+        self._root = None
 
     def _remember(self, pair: Pair, successors: Successors) -> None:
         self._pairs.pop(pair, None)
