@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.conversations.errors import StoreTooNew, is_damage, translated
-from app.conversations.schema import VERSIONS, migrate, version_of
+from app.conversations.schema import VERSIONS, migrate, rebuild_indexes, version_of
 
 _ALWAYS_CHECKED = 32 * 1024 * 1024  # bytes; checking a file of this size takes some tens of milliseconds
 
@@ -53,6 +53,8 @@ class Database:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             migrate(connection)
+            if self._suspect.exists():
+                rebuild_indexes(connection)  # the check does not look into them
         except BaseException:
             connection.close()
             raise

@@ -93,3 +93,9 @@ def migrate(connection: sqlite3.Connection, versions: Sequence[Sequence[str]] = 
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def rebuild_indexes(connection: sqlite3.Connection) -> None:
+    """Make the full-text indexes anew from the texts."""
+    for name in ("message_index", "title_index"):
+        connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")

@@ -15,6 +15,7 @@ from typing import Any
 from app.conversations.database import Database
 from app.conversations.errors import StoreDamaged
 from app.conversations.records import Hit, storable
+from app.conversations.schema import rebuild_indexes
 
 _MARK, _UNMARK = "\ufdd0", "\ufdd1"  # around the words in a snippet; these characters stand for nothing in texts
 _AROUND = 40  # characters of context in the snippets made here
@@ -81,7 +82,7 @@ def _search(database: Database, place: _Place, query: Query, limit: int) -> list
     except StoreDamaged:
         # Opening the file found the texts whole, so this is the index, and it can be made anew from them.
         with database.writing() as connection:
-            connection.execute(f"INSERT INTO {place.index} ({place.index}) VALUES ('rebuild')")
+            rebuild_indexes(connection)
         return _find(database, place, query, limit)
 
 

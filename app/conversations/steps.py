@@ -42,10 +42,13 @@ def unpack(data: bytes) -> list[Event]:
     """What `pack` was given. Raises StoreError where the data is damaged or of a newer version."""
     decompressor = zlib.decompressobj(zdict=_COMMON)
     try:
-        lines = (decompressor.decompress(data) + decompressor.flush()).decode().split("\n")
-        return list(read_log(lines))
+        text = decompressor.decompress(data).decode()
+        events = list(read_log(text.split("\n")))
     except (zlib.error, UnicodeDecodeError, ConfigError) as error:
         raise StoreError(f"The steps of this reply cannot be read ({error}); its text is not affected.") from error
+    if not decompressor.eof:
+        raise StoreError("The steps of this reply are cut short; its text is not affected.")
+    return events
 
 
 def shifted(event: Event, steps: int, characters: int) -> Event:

@@ -1,9 +1,9 @@
 """A reply's Markdown as blocks of plain data, while it streams. Knows nothing of widgets, threads or models."""
 
 from app.markdown.blocks import Block, Cell, Code, Heading, Item, List, Paragraph, Quote, Rule, Run, Style, Table
+from app.markdown.colours import highlight
 from app.markdown.direction import is_right_to_left
-from app.markdown.highlight import highlight
-from app.markdown.places import Leaf, Place, leaves, offset_of, places
+from app.markdown.source_map import Leaf, Place, leaves, offset_of, places
 from app.markdown.stream import MarkdownStream, parse
 
 __all__ = [
