@@ -19,12 +19,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from medusa_core.backbone import kernels, lean
+from medusa_core.backbone.attention import attention
 from medusa_core.backbone.base import BackboneSpec, Cache
-from medusa_core.backbone.cache import BatchCache, KVCache
+from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
 from medusa_core.backbone.quantize import Floats, Int8Linear, smoothing
 from medusa_core.errors import ModelUnsupported
 
 Ints = NDArray[np.int64]
+_ROWS_WORTH_THREADS = 8
 _NONE = np.empty(0, np.float32)
 _NO_EXTRAS = np.empty(0, np.int64)
 
@@ -103,7 +105,7 @@ class Int8Backbone:
         self._norm = _floats(decoder.norm.weight)
         head = model.get_output_embeddings()
         tied = head.weight.data_ptr() == decoder.embed_tokens.weight.data_ptr()
-        self._output_weight = self._embedding if tied else head.weight.detach().float()
+        self._output_weight: torch.Tensor = self._embedding if tied else head.weight.detach().float()
         maxima = largest_inputs or {}
         self._output, divisors = _smoothed(self._output_weight, maxima.get("output"))
         self._output_factors = np.reciprocal(divisors)
@@ -117,7 +119,7 @@ class Int8Backbone:
         for i, layer in enumerate(decoder.layers):
             self._layers.append(_layer(layer, i, maxima, tables if not no_rope or no_rope[i] else still))
             lean._release(layer)
-        self._write, self._read = kernels.attention(self._heads, self._kv_heads, self._head_dim)
+        self._attend = attention(self._heads, self._kv_heads, self._head_dim)
         self._width = config.intermediate_size
         self._buffers: dict[int, _Rows] = {}
 
@@ -146,44 +148,35 @@ class Int8Backbone:
         """The input embedding (V, H)."""
         return self._embedding
 
-    def new_cache(self) -> KVCache:
+    def new_cache(self) -> BlockCache:
         """An empty cache."""
-        return KVCache(len(self._layers), self._kv_heads, self._head_dim, dtype=torch.float32, device="cpu")
+        return BlockCache(len(self._layers), self._kv_heads, self._head_dim)
 
-    def new_batch_cache(self, places: int, capacity: int) -> BatchCache:
+    def new_batch_cache(self, places: int, capacity: int) -> BlockBatch:
         """An empty cache for `places` sequences of up to `capacity` rows."""
-        return BatchCache(
-            len(self._layers),
-            self._kv_heads,
-            self._head_dim,
-            places=places,
-            capacity=capacity,
-            dtype=torch.float32,
-            device="cpu",
-        )
+        return BlockBatch(len(self._layers), self._kv_heads, self._head_dim, places=places, capacity=capacity)
 
     def batch_cache_bytes(self, places: int, capacity: int) -> int:
         """What `new_batch_cache` takes."""
-        row: int = self._kv_heads * self._head_dim * 4
-        return len(self._layers) * 2 * places * capacity * row
+        return batch_bytes(len(self._layers), places, self._kv_heads, capacity, self._head_dim)
 
     def forward(
         self, token_ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache
     ) -> torch.Tensor:
         """See the protocol: T rows of one sequence -> hidden states (T, H)."""
-        if not isinstance(cache, KVCache):
+        if not isinstance(cache, BlockCache):
             raise TypeError(f"the int8 pass writes its own cache, not a {type(cache).__name__}")
         rows = token_ids.shape[0]
         cache.reserve(rows)
-        hidden = self._pass(token_ids, positions.numpy(), cache._data.numpy(), _seen(rows, cache.length, mask))
+        hidden = self._pass(token_ids, positions.numpy(), cache.blocks, _seen(rows, cache.length, mask))
         cache.advance(rows)
         return hidden
 
-    def forward_batch(self, token_ids: torch.Tensor, cache: BatchCache) -> torch.Tensor:
+    def forward_batch(self, token_ids: torch.Tensor, cache: BlockBatch) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         lengths, places = cache.lengths.numpy(), np.arange(token_ids.shape[0])
         seen = _Seen(places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
-        hidden = self._pass(token_ids, lengths, cache.data.numpy(), seen)
+        hidden = self._pass(token_ids, lengths, cache.blocks, seen)
         cache.lengths += 1
         return hidden
 
@@ -191,43 +184,40 @@ class Int8Backbone:
         """The output head: (..., H) -> (..., V)."""
         flat = hidden.reshape(-1, hidden.shape[-1]).float().contiguous()
         rows, scales = torch.empty(flat.shape, dtype=torch.uint8), np.empty(flat.shape[0], np.float32)
-        kernels.quantize(flat.numpy(), self._output_factors, rows.numpy(), scales, 0, 1)
+        kernels.quantize(flat.numpy(), self._output_factors, rows.numpy(), scales, _few(flat.shape[0]))
         product: torch.Tensor = self._output(rows)
-        kernels.scale_product(product.numpy(), scales, self._output.scales, self._output_bias, 0, 1)
+        kernels.scale(product.numpy(), scales, self._output.scales, self._output_bias, torch.get_num_threads())
         return product.view(*hidden.shape[:-1], -1)
 
-    def _pass(self, token_ids: torch.Tensor, positions: Ints, cache: Floats, seen: _Seen) -> torch.Tensor:
+    def _pass(self, token_ids: torch.Tensor, positions: Ints, blocks: Blocks, seen: _Seen) -> torch.Tensor:
         count, eps = token_ids.shape[0], self._eps
-        b = self._rows(count)
+        b, few, threads = self._rows(count), _few(count), torch.get_num_threads()
         x = F.embedding(token_ids, self._embedding).numpy()
-        kernels.norm_quantize(x, self._layers[0].input_norm, eps, b.hidden_view, b.hidden_scales, 0, 1)
+        kernels.norm_quantize(x, self._layers[0].input_norm, eps, b.hidden_view, b.hidden_scales, few)
         for i, layer in enumerate(self._layers):
-            qkv, keys, values = layer.qkv(b.hidden).numpy(), cache[i, 0], cache[i, 1]
-            self._write(
-                qkv, b.hidden_scales, layer.qkv.scales, layer.qkv_bias, layer.k_norm, eps, layer.cos, layer.sin, positions,
-                keys, values, seen.places, seen.slots, 0, 1,
+            qkv = layer.qkv(b.hidden).numpy()
+            self._attend(
+                qkv, b.hidden_scales, layer.qkv.scales, layer.qkv_bias, layer.q_norm, layer.k_norm,
+                eps, layer.cos, layer.sin, positions, blocks.keys[i], blocks.values[i],
+                seen.places, seen.slots, seen.prefix, seen.extra_starts, seen.extras, b.attended_values, threads,
             )  # fmt: skip
-            self._read(
-                qkv, b.hidden_scales, layer.qkv.scales, layer.qkv_bias, layer.q_norm, eps, layer.cos, layer.sin, positions,
-                keys, values, seen.places, seen.prefix, seen.extra_starts, seen.extras, b.attended_values, 0, 1,
-            )  # fmt: skip
-            kernels.quantize(b.attended_values, layer.out_factors, b.attended_view, b.attended_scales, 0, 1)
+            kernels.quantize(b.attended_values, layer.out_factors, b.attended_view, b.attended_scales, few)
             out = layer.out(b.attended).numpy()
             kernels.add_norm_quantize(
-                x, out, b.attended_scales, layer.out.scales, layer.post_norm, eps, b.hidden_view, b.hidden_scales, 0, 1
+                x, out, b.attended_scales, layer.out.scales, layer.post_norm, eps, b.hidden_view, b.hidden_scales, few
             )
             gate_up = layer.gate_up(b.hidden).numpy()
             kernels.gate_quantize(
-                gate_up, b.hidden_scales, layer.gate_up.scales, layer.down_factors, b.gated_view, b.gated_scales, 0, 1
+                gate_up, b.hidden_scales, layer.gate_up.scales, layer.down_factors, b.gated_view, b.gated_scales, few
             )
             down, scales = layer.down(b.gated).numpy(), layer.down.scales
             if i + 1 < len(self._layers):
                 following = self._layers[i + 1].input_norm
                 kernels.add_norm_quantize(
-                    x, down, b.gated_scales, scales, following, eps, b.hidden_view, b.hidden_scales, 0, 1
+                    x, down, b.gated_scales, scales, following, eps, b.hidden_view, b.hidden_scales, few
                 )
         hidden = torch.empty(count, x.shape[1])
-        kernels.add_norm(x, down, b.gated_scales, scales, self._norm, eps, hidden.numpy(), 0, 1)
+        kernels.add_norm(x, down, b.gated_scales, scales, self._norm, eps, hidden.numpy(), few)
         return hidden
 
     def _rows(self, count: int) -> _Rows:
@@ -235,6 +225,11 @@ class Int8Backbone:
             hidden = self._embedding.shape[1]
             self._buffers[count] = _Rows(count, hidden, self._heads * self._head_dim, self._width)
         return self._buffers[count]
+
+
+def _few(rows: int) -> int:
+    """Threads for work that is so small a row that starting them takes as long as some rows do."""
+    return torch.get_num_threads() if rows >= _ROWS_WORTH_THREADS else 1
 
 
 def _seen(rows: int, cached: int, mask: torch.Tensor | None) -> _Seen:

@@ -1,0 +1,96 @@
+"""The KV cache of the int8 pass: bfloat16 in the bits of uint16, keys in blocks as `attention.py` reads them.
+
+Shapes: layers, P places, G key/value heads, C capacity of a place (a whole number of blocks), D head dimension.
+Knows nothing of trees: which rows are kept is told to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from medusa_core.backbone.attention import BLOCK
+
+_GROWTH = 256  # rows: the cache grows by this much
+
+
+class Blocks:
+    """`keys` (layers, P, G, C / 64, D, 64) and `values` (layers, P, G, C, D)."""
+
+    def __init__(self, layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> None:
+        blocks = -(-capacity // BLOCK)
+        self.keys: NDArray[np.uint16] = np.zeros((layers, places, kv_heads, blocks, head_dim, BLOCK), np.uint16)
+        self.values: NDArray[np.uint16] = np.zeros((layers, places, kv_heads, blocks * BLOCK, head_dim), np.uint16)
+
+
+def batch_bytes(layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> int:
+    """What a `BlockBatch` of this size takes."""
+    return layers * 2 * places * kv_heads * -(-capacity // BLOCK) * BLOCK * head_dim * 2
+
+
+class BlockCache:
+    """One sequence's keys and values. Rows become part of `length` only with `advance`, after the whole pass."""
+
+    def __init__(self, layers: int, kv_heads: int, head_dim: int) -> None:
+        self.blocks = Blocks(layers, 1, kv_heads, _GROWTH, head_dim)
+        self._length = 0
+
+    @property
+    def length(self) -> int:
+        """Rows cached."""
+        return self._length
+
+    @property
+    def capacity(self) -> int:
+        """Rows that fit before the next growth."""
+        return int(self.blocks.values.shape[3])
+
+    def reserve(self, rows: int) -> None:
+        """Make room for `rows` more."""
+        needed = self._length + rows
+        if needed <= self.capacity:
+            return
+        layers, places, kv_heads, _, head_dim = self.blocks.values.shape
+        grown = Blocks(layers, places, kv_heads, -(-needed // _GROWTH) * _GROWTH, head_dim)
+        grown.keys[:, :, :, : self.blocks.keys.shape[3]] = self.blocks.keys
+        grown.values[:, :, :, : self.capacity] = self.blocks.values
+        self.blocks = grown
+
+    def advance(self, rows: int) -> None:
+        """Count the rows that every layer has now written."""
+        self._length += rows
+
+    def keep(self, start: int, rows: Sequence[int]) -> None:
+        """Of the rows from `start` on, keep those at offsets `rows` (ascending), in order; drop the rest."""
+        if list(rows) != list(range(len(rows))):
+            source, target = start + np.asarray(rows), start + np.arange(len(rows))
+            keys, values = self.blocks.keys, self.blocks.values
+            # Indexing by arrays copies before the write, so overlapping source and target rows are safe.
+            keys[:, 0, :, target // BLOCK, :, target % BLOCK] = keys[:, 0, :, source // BLOCK, :, source % BLOCK]
+            values[:, 0, :, target] = values[:, 0, :, source]
+        self._length = start + len(rows)
+
+    def crop(self, length: int) -> None:
+        """Drop every row from `length` on."""
+        self._length = min(self._length, length)
+
+
+class BlockBatch:
+    """Keys and values of B sequences of different lengths, for generating many replies at once.
+
+    A place in the batch is freed by setting its length to 0; a new sequence then moves in.
+    """
+
+    def __init__(self, layers: int, kv_heads: int, head_dim: int, *, places: int, capacity: int) -> None:
+        self.blocks = Blocks(layers, places, kv_heads, capacity, head_dim)
+        self.lengths = torch.zeros(places, dtype=torch.long)
+
+    def move_in(self, place: int, cache: BlockCache) -> None:
+        """Copy a sequence's rows to a place of the batch."""
+        blocks = -(-cache.length // BLOCK)
+        self.blocks.keys[:, place, :, :blocks] = cache.blocks.keys[:, 0, :, :blocks]
+        self.blocks.values[:, place, :, : cache.length] = cache.blocks.values[:, 0, :, : cache.length]
+        self.lengths[place] = cache.length
