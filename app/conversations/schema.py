@@ -69,9 +69,13 @@ def _index(table: str, column: str, name: str) -> tuple[str, ...]:
     )
 
 
+_INDEXES = {
+    "message_index": _index("message", "text", "message_index"),
+    "title_index": _index("conversation", "title", "title_index"),
+}
 VERSIONS: tuple[tuple[str, ...], ...] = (
     _TABLES,
-    _index("message", "text", "message_index") + _index("conversation", "title", "title_index"),
+    _INDEXES["message_index"] + _INDEXES["title_index"],
 )
 
 
@@ -96,6 +100,7 @@ def migrate(connection: sqlite3.Connection, versions: Sequence[Sequence[str]] = 
 
 
 def rebuild_indexes(connection: sqlite3.Connection) -> None:
-    """Make the full-text indexes anew from the texts."""
-    for name in ("message_index", "title_index"):
-        connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
+    """Make the full-text indexes anew from the texts; a damaged one cannot even be emptied, so it goes first."""
+    for name, (create, *_triggers, fill) in _INDEXES.items():
+        for statement in (f"DROP TABLE {name}", create, fill):
+            connection.execute(statement)
