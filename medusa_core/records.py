@@ -5,7 +5,7 @@ Shapes: N nodes with the root, V vocabulary, H hidden. Knows nothing of how a re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,9 +19,9 @@ class CandidateTree:
     """What is guessed to come: the root (the model's own choice) and the drafted nodes."""
 
     tree: Tree
-    token_ids: tuple[int, ...]  # N
+    token_ids: Sequence[int]  # N; on a GPU they may still be on their way, see `transfer.py`
     ranks: tuple[int, ...]  # N; among the guesses of the node's source, 0 for the root
-    draft_probabilities: tuple[float | None, ...]  # N; None for the root
+    draft_probabilities: Sequence[float | None]  # N; None for the root
     sources: tuple[Source, ...]  # N
     note: str = ""  # one sentence for people where the drafter chose to guess nothing
 

@@ -13,13 +13,15 @@ import torch
 from medusa_core.backbone.base import Backbone
 from medusa_core.records import CandidateTree, Scores
 from medusa_core.state import State
+from medusa_core.transfer import Arriving, upload
 from medusa_core.tree import Tree
 
 
 def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Scores:
     """Score N nodes in one pass; their N rows are appended to the cache until `State.commit` keeps the path."""
     depths, mask = _tensors(candidates.tree, backbone.device)
-    token_ids = torch.tensor(candidates.token_ids, device=backbone.device)
+    ids = candidates.token_ids
+    token_ids = ids.tensor if isinstance(ids, Arriving) else upload(ids, backbone.device)
     hidden = backbone.forward(token_ids, state.cache.length + depths, mask, state.cache)
     return Scores(logits=backbone.logits(hidden), hidden=hidden)
 

@@ -9,6 +9,7 @@ Knows nothing of heads, trees or text.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,15 +18,50 @@ from torch import nn
 from torch.nn import functional as F
 
 from medusa_core.backbone.base import BackboneSpec, Cache
-from medusa_core.backbone.cache import BatchCache, KVCache
+from medusa_core.backbone.cache import BatchCache, KVCache, Storages
 from medusa_core.backbone.linear import Product, fastest, fuse, plain
 from medusa_core.errors import ModelUnsupported
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "smollm3")
 
 
-class _Rows(Protocol):
-    def append(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]: ...
+class Slots(Protocol):
+    """Where a pass writes its keys and values."""
+
+    def append(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write one layer's new rows (B, G, T, D); returns all rows that are seen, (B, G, S, D) each."""
+        ...
+
+
+# Queries (B, G, group * T, D), keys and values (B, G, S, D), additive mask (B or 1, 1, group * T, S) -> as the queries.
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
+
+
+def fused_attention(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """PyTorch's own kernel."""
+    return F.scaled_dot_product_attention(q, keys, values, attn_mask=bias)
+
+
+def attention_by_products(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """Two matrix products with a softmax between, which few rows over many keys spread wider over a GPU.
+
+    Scores are 32-bit: rounded to 16, large ones would shift the probabilities.
+    """
+    batch, groups, rows, dim = q.shape
+    flat = (q * dim**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)
+    if q.dtype == torch.float32:
+        scores = torch.bmm(*flat)
+    elif q.device.type == "cuda":
+        scores = torch.bmm(*flat, out_dtype=torch.float32)
+    else:
+        scores = torch.bmm(flat[0].float(), flat[1].float())
+    scores = scores.view(batch, groups, rows, -1)
+    weights = (scores if bias is None else scores + bias).softmax(-1).to(q.dtype)
+    return torch.matmul(weights, values)
 
 
 @dataclass(slots=True)
@@ -57,7 +93,11 @@ def unsupported_reason(model: Any) -> str:
 class LeanBackbone:
     """The Backbone protocol over a Llama-family model. The model's weights are taken over unless `keep_model`."""
 
-    def __init__(self, model: Any, spec: BackboneSpec, *, keep_model: bool = False) -> None:
+    def __init__(
+        self, model: Any, spec: BackboneSpec, *, keep_model: bool = False, attend: Attend = fused_attention
+    ) -> None:
+        """`attend`: how attention is computed."""
+        self._attend = attend
         if reason := unsupported_reason(model):
             raise ModelUnsupported(f"{spec.name} cannot run through the lean pass: {reason}.")
         config, decoder = model.config, model.model
@@ -108,6 +148,17 @@ class LeanBackbone:
             len(self._layers), self._kv_heads, self._head_dim, dtype=self._embedding.dtype, device=self.device
         )
 
+    def storages(self, buckets: Sequence[int]) -> Storages:
+        """Memory for caches whose capacity is one of `buckets`."""
+        return Storages(
+            len(self._layers),
+            self._kv_heads,
+            self._head_dim,
+            buckets=buckets,
+            dtype=self._embedding.dtype,
+            device=self.device,
+        )
+
     def new_batch_cache(self, places: int, capacity: int) -> BatchCache:
         """An empty cache for `places` sequences of up to `capacity` rows."""
         return BatchCache(
@@ -138,6 +189,17 @@ class LeanBackbone:
         cache.advance(rows)
         return hidden
 
+    def forward_at(
+        self, token_ids: torch.Tensor, positions: torch.Tensor, visible: torch.Tensor, slots: Slots
+    ) -> torch.Tensor:
+        """As `forward`, for T rows that `slots` writes anywhere among the S rows seen; `visible` (T, S) bool.
+
+        No shape depends on how much is cached. Returns (T, H).
+        """
+        bias = torch.zeros_like(visible, dtype=self.dtype).masked_fill_(~visible, float("-inf"))
+        bias = bias.repeat(self._heads // self._kv_heads, 1)[None, None]
+        return self._pass(token_ids[None], positions[None], bias, slots)[0]
+
     def forward_batch(self, token_ids: torch.Tensor, cache: BatchCache) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         seen = torch.arange(int(cache.lengths.max()) + 1, device=self.device)
@@ -162,7 +224,7 @@ class LeanBackbone:
         return bias.repeat(self._heads // self._kv_heads, 1)[None, None]
 
     def _pass(
-        self, token_ids: torch.Tensor, positions: torch.Tensor, bias: torch.Tensor | None, rows: _Rows
+        self, token_ids: torch.Tensor, positions: torch.Tensor, bias: torch.Tensor | None, rows: Slots
     ) -> torch.Tensor:
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._cos[positions].unsqueeze(2), self._sin[positions].unsqueeze(2)
@@ -182,7 +244,7 @@ class LeanBackbone:
         cos: torch.Tensor,
         sin: torch.Tensor,
         bias: torch.Tensor | None,
-        rows: _Rows,
+        rows: Slots,
     ) -> torch.Tensor:
         """Grouped-query attention: the queries that share a key head become rows of one product."""
         b, t, _ = h.shape
@@ -191,13 +253,16 @@ class LeanBackbone:
         q, k, v = qkv.split((self._heads, self._kv_heads, self._kv_heads), dim=2)
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = self._rms_norm(q, layer.q_norm), self._rms_norm(k, layer.k_norm)
-        if layer.rotary:
-            q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+            if layer.rotary:
+                q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+        elif layer.rotary:
+            turned = _rotate(qkv[:, :, : self._heads + self._kv_heads], cos, sin)
+            q, k = turned.split((self._heads, self._kv_heads), dim=2)
         keys, values = rows.append(index, k.transpose(1, 2), v.transpose(1, 2))
         # (B, T, Q, D) -> (B, G, group * T, D): head g * group + j becomes rows j * T ... of key head g.
         q = q.view(b, t, self._kv_heads, group, self._head_dim).permute(0, 2, 3, 1, 4)
         q = q.reshape(b, self._kv_heads, group * t, self._head_dim)
-        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=bias)
+        out = self._attend(q, keys, values, bias)
         out = out.view(b, self._kv_heads, group, t, self._head_dim).permute(0, 3, 1, 2, 4)
         return out.reshape(b, t, self._heads * self._head_dim)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -17,6 +18,7 @@ from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
+from medusa_core.transfer import download, upload
 from medusa_core.tree import RankedTree
 
 _GUESSES = 10  # of every head, where the tree grows
@@ -32,22 +34,28 @@ class MedusaDrafter:
         """`nodes`: draft nodes at most, the root not counted."""
         self._tree = tree.within(heads.shape.num_heads).first(nodes + 1)
         self._guesses = TopGuesses(heads, max(self._tree.ranks) + 1, temperatures)
+        self._where: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def propose(self, state: State, room: int) -> CandidateTree:
         """Fill the tree with the heads' guesses; duplicates among siblings cannot occur, ranks differ."""
         tree = self._tree.first(room)
-        tokens, probabilities = self._guesses(state)
-        depths = tree.tree.depths
+        guesses = self._guesses.tensors(state)
+        depths, ranks = (numbers[: len(tree.ranks) - 1] for numbers in self._places(guesses.tokens.device))
+        # Picked where they were computed: a GPU goes on to verify them before anybody waits for them here.
         return CandidateTree(
             tree=tree.tree,
-            token_ids=(state.root, *(tokens[depths[n] - 1][tree.ranks[n]] for n in range(1, len(depths)))),
+            token_ids=download(torch.cat((guesses.roots, guesses.tokens[depths, ranks]))),
             ranks=tree.ranks,
-            draft_probabilities=(
-                None,
-                *(probabilities[depths[n] - 1][tree.ranks[n]] for n in range(1, len(depths))),
-            ),
-            sources=(Source.MODEL, *(Source.HEAD,) * (len(depths) - 1)),
+            draft_probabilities=download(guesses.probabilities[depths, ranks], (None,)),
+            sources=(Source.MODEL, *(Source.HEAD,) * (len(tree.ranks) - 1)),
         )
+
+    def _places(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """Head and rank of every draft node, as indices; the tree stays."""
+        if self._where is None:
+            depths = upload([depth - 1 for depth in self._tree.tree.depths[1:]], device)
+            self._where = depths, upload(self._tree.ranks[1:], device)
+        return self._where
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """A calibrated tree does not change while decoding."""
@@ -87,6 +95,15 @@ class HeadGuesser:
         """Heads do not change while decoding."""
 
 
+@dataclass(frozen=True, slots=True)
+class GuessTensors:
+    """What the heads guess, on their device."""
+
+    roots: torch.Tensor  # (1,)
+    tokens: torch.Tensor  # (K, width)
+    probabilities: torch.Tensor  # (K, width)
+
+
 class TopGuesses:
     """The likeliest guesses of every head, from one product."""
 
@@ -97,13 +114,20 @@ class TopGuesses:
 
     def __call__(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
         """Token ids and probabilities by head and rank, (K, width), from the root and the state it was chosen from."""
-        roots = torch.tensor([state.root], device=state.hidden.device)
+        guesses = self.tensors(state)
+        # One transfer instead of two; token ids are whole in 64 bit.
+        both = torch.stack((guesses.tokens.double(), guesses.probabilities.double())).tolist()
+        return [[int(token) for token in head] for head in both[0]], both[1]
+
+    def tensors(self, state: State) -> GuessTensors:
+        """The same, where they were computed."""
+        roots = upload([state.root], state.hidden.device)
         logits = self._heads(state.hidden[None], roots)[:, 0].float()
         if self._scale is not None:
             logits = logits * self._scale
         values, indices = best(logits, self._width)
         probabilities = (values - logits.logsumexp(-1, keepdim=True)).exp()
-        return self._heads.token_ids(indices).tolist(), probabilities.tolist()
+        return GuessTensors(roots, self._heads.token_ids(indices), probabilities)
 
 
 def _class(probability: float) -> int:

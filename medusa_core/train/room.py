@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import filelock
-import psutil
 import torch
 
 from medusa_core.errors import ConfigError, DiskFull, OutOfMemory, TrainingError
@@ -35,6 +33,8 @@ def exclusive(folder: Path, rank: int = 0) -> Iterator[None]:
         return
     check_writable(folder)
     # Not bound to a thread: a generator that holds it may be closed by another one.
+    import filelock
+
     lock = filelock.FileLock(folder / _LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
@@ -83,6 +83,8 @@ def check_disk(folder: Path, needed: int, what: str) -> None:
 
 def check_memory(device: torch.device, needed: int, what: str, way_on: str) -> None:
     """Raises OutOfMemory where the device has not `needed` bytes free for `what`."""
+    import psutil
+
     available = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
     if needed > available:
         raise OutOfMemory(
