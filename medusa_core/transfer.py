@@ -10,7 +10,11 @@ import torch
 
 def upload(values: Sequence[int], device: torch.device) -> torch.Tensor:
     """Whole numbers (T,) on the device; a GPU is not waited for."""
-    tensor = torch.tensor(values, dtype=torch.long)
+    return send(torch.tensor(values, dtype=torch.long), device)
+
+
+def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the host on the device; a GPU is not waited for."""
     # Page-locked memory, which is not reused before the copy is done; from other memory copies wait for the GPU.
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 

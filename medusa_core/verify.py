@@ -13,7 +13,7 @@ import torch
 from medusa_core.backbone.base import Backbone
 from medusa_core.records import CandidateTree, Scores
 from medusa_core.state import State
-from medusa_core.transfer import Arriving, upload
+from medusa_core.transfer import Arriving, send, upload
 from medusa_core.tree import Tree
 
 
@@ -29,4 +29,4 @@ def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Score
 @lru_cache(maxsize=64)
 def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step."""
-    return torch.tensor(tree.depths, device=device), torch.tensor(tree.mask, device=device)
+    return upload(tree.depths, device), send(torch.tensor(tree.mask), device)

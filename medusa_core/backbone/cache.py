@@ -144,6 +144,8 @@ class BucketCache(KVCache):
         if needed <= self.capacity:
             return
         old = self._data
+        if old.device.type == "cuda":
+            torch.cuda.synchronize(old.device)  # a recording is let go below, and must not be running
         self._lender.detach()  # too small: not for the next cache either
         self._borrow(self._storages.take(needed))
         self._data[:, :, :, :, : self._length] = old[:, :, :, :, : self._length]

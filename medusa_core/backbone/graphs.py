@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,7 +25,9 @@ _WARM_UP = 2  # libraries choose their kernels and take their workspaces in the 
 
 
 @dataclass(frozen=True, slots=True)
-class _Recording:
+class Recording:
+    """A pass that can be replayed."""
+
     graph: Any
     output: torch.Tensor  # written by every replay
 
@@ -34,7 +37,6 @@ class GraphPasses:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream: Any = torch.cuda.Stream(device)
         self._met: set[tuple[int, int]] = set()
         self.reason = ""
 
@@ -42,9 +44,7 @@ class GraphPasses:
         """Replay, else record and replay, else compute."""
         recording = storage.recordings.get(shape)
         if recording is None and self._pays(storage, shape):
-            # All recordings of a storage share memory: results are copied before the next replay.
-            pool = next((other.graph.pool() for other in storage.recordings.values()), None)
-            recording = self._record(compute, pool)
+            recording = self._record(storage, compute)
             if recording is not None:
                 storage.recordings[shape] = recording
         if recording is None:
@@ -64,28 +64,47 @@ class GraphPasses:
             self.reason = f"only {free / 2**20:.0f} MiB of the GPU's memory are free, so no further pass is recorded"
         return not self.reason
 
-    def _record(self, compute: Callable[[], torch.Tensor], pool: Any) -> _Recording | None:
-        """A recording of `compute`; it runs a few times before, which must not change what comes out."""
-        here: Any = torch.cuda.current_stream(self._device)
-        graph: Any = torch.cuda.CUDAGraph()
+    def _record(self, storage: Storage, compute: Callable[[], torch.Tensor]) -> Recording | None:
+        # All recordings of a storage share memory: results are copied before the next replay.
+        pool = next((other.graph.pool() for other in storage.recordings.values()), None)
         try:
-            self._stream.wait_stream(here)
-            with torch.cuda.stream(self._stream):
-                for _ in range(_WARM_UP):
-                    compute()
-            here.wait_stream(self._stream)
-            # Thread-local: what other threads do with the GPU meanwhile does not break the recording.
-            mode = "thread_local"
-            with torch.cuda.graph(graph, pool=pool, stream=self._stream, capture_error_mode=mode):
-                output = compute()
+            return record(self._device, compute, pool)
         except RuntimeError as error:  # among them torch.OutOfMemoryError
-            self.reason = f"recording a pass failed ({str(error).strip().splitlines()[0]}), so passes are computed"
-            torch.cuda.set_stream(here)  # a recording that broke off leaves its own stream behind
-            with contextlib.suppress(RuntimeError):
-                torch.cuda.synchronize(self._device)
-            torch.cuda.empty_cache()
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            self.reason = f"recording a pass failed ({said}), so passes are computed"
             return None
-        return _Recording(graph, output)
+
+
+def record(device: torch.device, compute: Callable[[], torch.Tensor], pool: Any) -> Recording:
+    """A recording of `compute`, which runs a few times before; that must not change what comes out.
+
+    `pool`: the memory of other recordings, None for its own. Raises RuntimeError where it cannot be recorded.
+    """
+    here: Any = torch.cuda.current_stream(device)
+    side: Any = _side_stream(device)
+    graph: Any = torch.cuda.CUDAGraph()
+    try:
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            for _ in range(_WARM_UP):
+                compute()
+        here.wait_stream(side)
+        # Thread-local: what other threads do with the GPU meanwhile does not break the recording.
+        with torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
+            output = compute()
+    except RuntimeError:
+        torch.cuda.set_stream(here)  # a recording that broke off leaves its own stream behind
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+        raise
+    return Recording(graph, output)
+
+
+@cache
+def _side_stream(device: torch.device) -> Any:
+    """One for all models: libraries keep a workspace for every stream that they have met."""
+    return torch.cuda.Stream(device)
 
 
 def static_backbone(lean: LeanBackbone) -> StaticBackbone:
