@@ -6,6 +6,7 @@ Knows nothing of text or of the engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from medusa_core.backbone.cost import CostTable
@@ -16,6 +17,7 @@ from medusa_core.drafters.hybrid import HybridDrafter
 from medusa_core.drafters.lookup import LookupGuesser
 from medusa_core.drafters.medusa import HeadGuesser, MedusaDrafter
 from medusa_core.drafters.none import NoDrafter
+from medusa_core.drafters.paired import PairedGuesser
 from medusa_core.drafters.recycling import RecyclingGuesser
 from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize, Sizing
 from medusa_core.events import Source
@@ -47,7 +49,7 @@ class Drafters:
         self._statistics = None if checkpoint is None else checkpoint.statistics
         self._temperatures = None if self._statistics is None else self._statistics.temperatures
         if checkpoint is not None:
-            self._guessers[Source.HEAD] = HeadGuesser(checkpoint.heads, self._temperatures)
+            self._guessers[Source.HEAD] = _head_guesser(checkpoint, self._temperatures)
         self._growers: dict[tuple[Source, ...], Grower] = {}
         self._sizings: dict[tuple[tuple[Source, ...], int, str], Sizing] = {}
 
@@ -85,3 +87,9 @@ class Drafters:
         if key not in self._sizings:
             self._sizings[key] = MeasuredSize(self._costs)
         return self._sizings[key]
+
+
+def _head_guesser(checkpoint: HeadsCheckpoint, temperatures: Sequence[float] | None) -> Guesser:
+    if checkpoint.pairs is not None:
+        return PairedGuesser(checkpoint.heads, checkpoint.pairs, temperatures)
+    return HeadGuesser(checkpoint.heads, temperatures)

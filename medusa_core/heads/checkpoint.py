@@ -33,6 +33,8 @@ from medusa_core.head_statistics import HeadStatistics
 from medusa_core.heads.adapters import Adapters, save_adapters
 from medusa_core.heads.kinds import KINDS, build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.pairs import FILE as PAIRS
+from medusa_core.heads.pairs import PairTable, load_pairs
 from medusa_core.tree import RankedTree
 
 T = TypeVar("T")
@@ -61,6 +63,7 @@ class HeadsCheckpoint:
     training: dict[str, Any] = field(default_factory=dict)  # the resolved recipe and its figures
     adapters: Adapters | None = None  # what to save; loaded, they are merged into the model and no longer kept apart
     statistics: HeadStatistics | None = None  # what calibration counted; None where it was never measured
+    pairs: PairTable | None = None  # what followed what in the text they were trained on; None where nobody counted
 
 
 def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = torch.bfloat16) -> None:
@@ -105,6 +108,8 @@ def _write(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype) -> Non
     checkpoint.tree.save(folder / _TREE)
     if checkpoint.statistics is not None:
         checkpoint.statistics.save(folder / _STATISTICS)
+    if checkpoint.pairs is not None:
+        checkpoint.pairs.save(folder / PAIRS)
     if checkpoint.adapters is not None:
         save_adapters(folder, checkpoint.adapters)
 
@@ -159,7 +164,9 @@ def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
         )
     _fill(folder / _WEIGHTS, heads, tensors)
     training = config.get("training") or {}
-    return HeadsCheckpoint(heads.requires_grad_(False).eval(), tree, base, training, statistics=statistics)
+    pairs = load_pairs(folder / PAIRS, heads)
+    heads.requires_grad_(False).eval()
+    return HeadsCheckpoint(heads, tree, base, training, statistics=statistics, pairs=pairs)
 
 
 def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseModel, HeadsShape]:

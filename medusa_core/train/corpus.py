@@ -67,6 +67,10 @@ class Corpus:
         valid = self.left[positions] >= distance
         return (positions + distance).clamp_max(len(self.tokens) - 1), valid
 
+    def tokens_by_reply(self) -> Iterator[torch.Tensor]:
+        """The tokens (n,) of each reply."""
+        return (tokens for _, tokens in self.pieces())
+
     def pieces(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Hidden states (n, H) and tokens (n,) of each reply."""
         for states, end in zip(self._states, self._ends.tolist(), strict=True):

@@ -25,9 +25,9 @@ from medusa_core.config import DistillConfig
 from medusa_core.errors import TrainingError
 from medusa_core.events import Progress
 from medusa_core.model_info import ChatMessage
+from medusa_core.prompt_file import FilePrompt, digest
 from medusa_core.text import ChatText
 from medusa_core.train.plan import Conversation, conversation_of, plan
-from medusa_core.prompt_file import FilePrompt, digest
 from medusa_core.train.room import check_disk, check_memory, check_writable
 from medusa_core.train.shards import Reply, WrittenReply, write_shard, written_replies
 

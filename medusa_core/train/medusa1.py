@@ -12,8 +12,8 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Generator, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,15 @@ from medusa_core.head_statistics import expected_by_size
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.kinds import build_heads
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.pairs import count_pairs, fit_strengths
 from medusa_core.heads.rooted import RootedHeads
+from medusa_core.prompt_file import FilePrompt
 from medusa_core.text import ChatText
 from medusa_core.train import processes
 from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import Batches, Objective, fit
 from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
-from medusa_core.prompt_file import FilePrompt
 from medusa_core.train.room import check_out, exclusive
 
 _SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to
@@ -94,16 +95,21 @@ def train_heads(
                 "draft_vocabulary_coverage": round(coverage, 4),
                 "loss": round(loss, 4),
             }
-            save_heads(out, calibrated(heads, held_out, backbone, config, recipe))
+            save_heads(out, calibrated(heads, held_out, backbone, config, recipe, training.tokens_by_reply()))
             shutil.rmtree(run, ignore_errors=True)
         accelerator.wait_for_everyone()
     return load_heads(out, backbone)
 
 
 def calibrated(
-    heads: MedusaHeads, held_out: Corpus, backbone: Backbone, config: TrainConfig, recipe: dict[str, Any]
+    heads: MedusaHeads,
+    held_out: Corpus,
+    backbone: Backbone,
+    config: TrainConfig,
+    recipe: dict[str, Any],
+    texts: Iterable[torch.Tensor],
 ) -> HeadsCheckpoint:
-    """The heads with the tree that held-out replies call for, and with their figures."""
+    """The heads with the tree that held-out replies call for, with their figures, and with the pairs in `texts`."""
     statistics = calibrate_heads(
         heads,
         held_out.pieces(),
@@ -119,7 +125,10 @@ def calibrated(
         "torch": torch.__version__,
         "machine": platform.machine(),
     }
-    return HeadsCheckpoint(heads, both.tree(config.tree_nodes), _base(backbone), record, statistics=statistics)
+    pairs = count_pairs(texts, heads.shape.vocab_size, heads.token_map, config.num_heads)
+    pairs = replace(pairs, strengths=fit_strengths(pairs, heads, statistics.temperatures, held_out.pieces()))
+    tree = both.tree(config.tree_nodes)
+    return HeadsCheckpoint(heads, tree, _base(backbone), record, statistics=statistics, pairs=pairs)
 
 
 def _check_corpus(training: Corpus, backbone: Backbone) -> None:

@@ -157,7 +157,8 @@ def _second_stage(plan: _Plan, warm: Path | None, out: Path, accelerator: Accele
         states = yield from _changed_states(plan, adapters, held_out)
         recipe["drift"] = drift(backbone, *states, [_token_tensor(reply) for reply in held_out])
         corpus = Corpus([(r.token_ids, s) for r, s in zip(held_out, states[1], strict=True)], kept.temperatures)
-        save_heads(out, replace(calibrated(heads, corpus, backbone, config, recipe), adapters=adapters))
+        texts = [_token_tensor(reply) for reply in training]
+        save_heads(out, replace(calibrated(heads, corpus, backbone, config, recipe, texts), adapters=adapters))
         shutil.rmtree(run, ignore_errors=True)
     accelerator.wait_for_everyone()
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from medusa_core.config import DistillConfig
 from medusa_core.model_info import ChatMessage
-from medusa_core.train import prompts
 from medusa_core.prompt_file import FilePrompt
+from medusa_core.train import prompts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""Guess with Medusa heads below any node of a growing tree, corrected by the token the node holds (`heads/pairs.py`).
+
+The heads run once a step; what they say of a place is then sharpened for every node that is looked below, at the cost
+of a few array operations. Knows nothing of training or of files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from medusa_core.drafters.base import Guess
+from medusa_core.drafters.recycling import best
+from medusa_core.events import Source
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.pairs import PairTable
+from medusa_core.records import Accepted, CandidateTree, Scores
+from medusa_core.state import State
+
+_GUESSES = 10  # below every node
+_CLASSES = 8  # of probability, each half as likely as the one before
+
+Cursor = tuple[int, int]  # how deep the node is, and the token it holds
+
+
+class PairedGuesser:
+    """Head d + 1 guesses below every node at depth d, given the token of that node."""
+
+    source = Source.HEAD
+
+    def __init__(self, heads: MedusaHeads, pairs: PairTable, temperatures: Sequence[float] | None) -> None:
+        """`temperatures`: by head; None where they were never measured."""
+        self.kinds = heads.shape.num_heads * _CLASSES
+        self._heads, self._pairs = heads, pairs
+        device = heads.w1.device
+        self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=device)[:, None]
+        self._gains = [np.exp(np.float32(strength) * pairs.boosts) for strength in pairs.strengths]
+        vocab = torch.arange(heads.shape.vocab_size) if heads.token_map is None else heads.token_map.cpu()
+        self._token_ids = vocab.numpy()
+        self._made: dict[Cursor, list[Guess]] = {}
+        self._probabilities = np.empty((0, 0), np.float32)
+        self._top = np.empty((0, 0), np.int64)
+
+    def begin(self, state: State) -> Cursor:
+        """Run the heads."""
+        roots = torch.tensor([state.root], device=state.hidden.device)
+        logits = self._heads(state.hidden[None], roots)[:, 0].float() * self._scale
+        width = min(_GUESSES, logits.shape[-1])
+        _, indices = best(logits, width)
+        self._probabilities, self._top = logits.softmax(-1).cpu().numpy(), indices.cpu().numpy()
+        self._made = {}
+        return 0, state.root
+
+    def advance(self, cursor: Cursor, token: int) -> Cursor:
+        """One deeper, below another token."""
+        return cursor[0] + 1, token
+
+    def guesses(self, cursor: Cursor) -> list[Guess]:
+        """The next head's given the token before, none below the last head's."""
+        if cursor[0] >= len(self._gains):
+            return []
+        if cursor not in self._made:
+            self._made[cursor] = self._guess(*cursor)
+        return self._made[cursor]
+
+    def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
+        """Heads and pairs do not change while decoding."""
+
+    def _guess(self, depth: int, token: int) -> list[Guess]:
+        plain, top = self._probabilities[depth], self._top[depth]
+        after = self._pairs.after(token)
+        followers, gains = self._pairs.followers[after], self._gains[depth][after]
+        before = plain[followers]
+        sharpened = before * gains
+        total = 1.0 + float((sharpened - before).sum())
+        # Whoever is not likelier than the head's tenth guess was cannot be among the ten best.
+        raised = sharpened >= plain[top[-1]]
+        worth = dict(zip(top.tolist(), plain[top].tolist(), strict=True))
+        worth.update(zip(followers[raised].tolist(), sharpened[raised].tolist(), strict=True))
+        ranked = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:_GUESSES]
+        return [
+            Guess(int(self._token_ids[index]), value / total, depth * _CLASSES + _class(value / total), rank)
+            for rank, (index, value) in enumerate(ranked)
+        ]
+
+
+def _class(probability: float) -> int:
+    return min(int(-math.log2(max(probability, 1e-9))), _CLASSES - 1)

@@ -1,0 +1,78 @@
+"""Heads corrected by pairs: the probabilities are those of the whole corrected distribution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from medusa_core.drafters.growth import Grower, Grown
+from medusa_core.drafters.paired import PairedGuesser
+from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+from medusa_core.heads.pairs import count_pairs
+
+VOCAB, HIDDEN = 40, 6
+TOKEN_MAP = torch.arange(0, VOCAB, 2)
+
+
+@pytest.fixture
+def heads() -> MedusaHeads:
+    shape = HeadsShape(
+        num_heads=3, num_layers=1, hidden_size=HIDDEN, vocab_size=VOCAB, draft_vocab_size=20, shared_output=True
+    )
+    torch.manual_seed(3)
+    made = MedusaHeads(shape, 0.3 * torch.randn(VOCAB, HIDDEN), TOKEN_MAP)
+    with torch.no_grad():
+        made.w1.normal_()
+    return made.requires_grad_(False)
+
+
+@pytest.fixture
+def state() -> Any:
+    torch.manual_seed(5)
+    return SimpleNamespace(root=7, hidden=torch.randn(HIDDEN))
+
+
+def corrected(heads: MedusaHeads, state: Any, head: int, before: int, table: Any, temperature: float) -> torch.Tensor:
+    logits = heads(state.hidden[None], torch.tensor([state.root]))[head, 0] / temperature
+    after = table.after(before)
+    logits[torch.from_numpy(table.followers[after])] += table.strengths[head] * torch.from_numpy(table.boosts[after])
+    return logits.softmax(-1)
+
+
+@pytest.mark.parametrize("before", [7, 4, 39])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_the_guesses_are_the_best_of_the_corrected_distribution(
+    heads: MedusaHeads, state: Any, before: int, depth: int
+) -> None:
+    texts = [torch.randint(0, VOCAB, (300,), generator=torch.Generator().manual_seed(2))]
+    table = replace(count_pairs(texts, VOCAB, TOKEN_MAP, 3), strengths=(0.3, 0.7, 1.0))
+    guesser = PairedGuesser(heads, table, (0.8, 1.0, 1.3))
+    guesser.begin(state)
+    guesses = guesser.guesses((depth, before))
+    expected = corrected(heads, state, depth, before, table, (0.8, 1.0, 1.3)[depth])
+    values, indices = expected.topk(10)
+    assert [guess.token for guess in guesses] == TOKEN_MAP[indices].tolist()
+    np.testing.assert_allclose([guess.probability for guess in guesses], values, rtol=1e-4)
+    assert [guess.rank for guess in guesses] == list(range(10))
+    assert all(0 <= guess.kind < guesser.kinds for guess in guesses)
+
+
+def test_a_tree_grows_from_it_as_deep_as_there_are_heads(heads: MedusaHeads, state: Any) -> None:
+    texts = [torch.tensor([7, 8, 10, 12, 14])] * 400 + [torch.arange(VOCAB)] * 40
+    table = replace(count_pairs(texts, VOCAB, TOKEN_MAP, 3), strengths=(1.0, 1.0, 1.0))
+    grown = Grower([PairedGuesser(heads, table, None)]).grow(state, 200, 0.0)
+    candidates = grown.first(200)
+    assert max(candidates.tree.depths) == 3
+    assert grown.gains == sorted(grown.gains, reverse=True)
+    assert 8 in _children_of_root(grown), "8 came after 7 in the text"
+    plain = Grower([PairedGuesser(heads, replace(table, strengths=(0.0, 0.0, 0.0)), None)]).grow(state, 200, 0.0)
+    assert 8 not in _children_of_root(plain), "or the test shows nothing"
+
+
+def _children_of_root(grown: Grown) -> list[int]:
+    return [grown.tokens[node] for node in range(1, len(grown.parents)) if grown.parents[node] == 0]
