@@ -108,7 +108,7 @@ class DecodingConfig:
     acceptance: Acceptance = field(default_factory=GreedyAcceptance)
     drafter: DrafterName = "auto"  # who guesses ahead; auto: heads, lookup and recycling together; none: nobody does
     nodes: int = 0  # draft nodes a step at most, the root not counted; 0: as many as pay on this machine
-    tree: TreeKind = "ranked"  # of heads alone: ranked: the calibrated tree; grown: anew each step, by probabilities
+    tree: TreeKind = "grown"  # of heads alone: ranked: the calibrated tree; grown: anew each step, by probabilities
     max_new_tokens: int = 512
     seed: int = 0  # of sampling: the same seed gives the same reply, whatever is drafted
     explain: bool = False  # compute the model's probability of every node, also where the rule needs none
