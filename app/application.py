@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -24,7 +24,10 @@ from app import theme as looks
 from app.controller import Controller, Views
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
-from app.settings import BY_KEY, Choice, load_settings
+from app.memory import in_words, resident_bytes
+from app.option_table import BY_KEY
+from app.options import Choice
+from app.settings import Settings, load_settings, read_settings
 from app.smoke_test import SmokeTest
 from app.views.about import AboutDialog
 from app.views.chat import Chat, column_width
@@ -40,11 +43,13 @@ from medusa_core.events import Progress
 
 NAME = "medusa-chat"
 VERSION = "0.1.0"
+SETTINGS_FILE = "settings.json"
 SUGGESTIONS = (
     "Explain how a rainbow forms.",
     "Write a short story about a lighthouse keeper.",
     "Give me five ideas for a rainy weekend.",
 )
+_MEMORY_EVERY_MS = 2000
 _PATIENCE_SECONDS = 8.0  # for a step, or for the import of the numeric libraries, to end
 
 
@@ -64,10 +69,11 @@ class Application(QObject):
         super().__init__()
         self._themes = looks.load_themes()
         self._window_file = JsonFile(profile / "window.json")
-        self._settings_file = JsonFile(profile / "settings.json")
+        self._settings_file = JsonFile(profile / SETTINGS_FILE)
         settings, problem = load_settings(self._settings_file)
         self.theme = self._themes[_theme_name(settings["theme"])]
-        looks.apply(_running(), self.theme)
+        self._font_size = _font_size(settings)
+        looks.apply(_running(), self.theme, self._font_size)
         self.views = _build_views(self.theme)
         self.window = self.views.window
         self.worker = Worker(self)
@@ -78,6 +84,11 @@ class Application(QObject):
         self.controller.settings_changed.connect(self.dress)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self.dress)
         self._restore_window()
+        self._memory_timer = QTimer(self)
+        self._memory_timer.setInterval(_MEMORY_EVERY_MS)
+        self._memory_timer.timeout.connect(self.show_memory)
+        self._memory_timer.start()
+        self.show_memory()
 
     def _connect(self) -> None:
         views, controller = self.views, self.controller
@@ -114,12 +125,18 @@ class Application(QObject):
     def dress(self) -> None:
         """Dress everything in the theme that the settings or the system ask for."""
         theme = self._themes[_theme_name(self.controller.settings["theme"])]
-        if theme == self.theme:
+        size = _font_size(self.controller.settings)
+        if (theme, size) == (self.theme, self._font_size):
             return
-        self.theme = theme
-        looks.apply(_running(), theme)
-        for view in (self.views.window, self.views.chat, self.views.notices, self.views.panel):
+        self.theme, self._font_size = theme, size
+        looks.apply(_running(), theme, size)
+        views = self.views
+        for view in (views.window, views.chat, views.notices, views.panel, views.dialog):
             view.set_theme(theme)
+
+    def show_memory(self) -> None:
+        """Say in the status line what the app takes."""
+        self.window.status_line.show_memory(in_words(resident_bytes()))
 
     def show_about(self) -> None:
         """The page about the app."""
@@ -152,14 +169,11 @@ class Application(QObject):
 
 def run(options: Options) -> int:
     """Start the app; the exit status once its window is closed."""
-    app = QApplication(sys.argv[:1])
-    app.setApplicationName(NAME)
-    app.setApplicationDisplayName("Medusa Chat")
-    app.setApplicationVersion(VERSION)
-    app.setDesktopFileName(NAME)
     with tempfile.TemporaryDirectory(prefix="medusa-smoke-") as fresh:
         profile, cache = _folders(options, Path(fresh))
-        application = Application(profile, cache, _open_chat)
+        settings = read_settings(JsonFile(profile / SETTINGS_FILE))
+        app = _qt_application(settings["scale"])
+        application = Application(profile, _chosen_cache(settings, profile, cache), _open_chat)
         sys.excepthook = application.tell_unexpected
         test = SmokeTest(application.controller, application.views, options.screenshot) if options.smoke_test else None
         application.show()
@@ -172,6 +186,26 @@ def run(options: Options) -> int:
         sys.stderr.flush()
         os._exit(status)
     return status
+
+
+def _qt_application(scale: int) -> QApplication:
+    """Qt reads the scale (in percent) only once, and only from there; 100 leaves alone what is there already."""
+    if scale != BY_KEY["scale"].default:
+        os.environ["QT_SCALE_FACTOR"] = f"{scale / 100:g}"
+    app = QApplication(sys.argv[:1])
+    app.setApplicationName(NAME)
+    app.setApplicationDisplayName("Medusa Chat")
+    app.setApplicationVersion(VERSION)
+    app.setDesktopFileName(NAME)
+    return app
+
+
+def _chosen_cache(settings: Settings, profile: Path, cache: Path) -> Path:
+    """Where models are kept: in the data folder, where the person chose one."""
+    from medusa_core.hub import default_cache
+
+    folder = settings.data_folder(profile)
+    return cache if folder == profile else default_cache(folder)
 
 
 def _folders(options: Options, fresh: Path) -> tuple[Path, Path]:
@@ -202,11 +236,17 @@ def _build_views(theme: looks.Theme) -> Views:
     if not isinstance(acceptance, Choice):
         raise TypeError(f"the option 'acceptance' is a {type(acceptance).__name__}, not a Choice")
     window = MainWindow(theme, acceptance, (chat, notices, composer), panel)
-    return Views(window, chat, composer, notices, panel, SettingsDialog(window))
+    return Views(window, chat, composer, notices, panel, SettingsDialog(theme, window))
 
 
 def _theme_name(choice: str) -> str:
     return looks.system_theme() if choice == "system" else choice
+
+
+def _font_size(settings: Settings) -> int:
+    """In px; 0: as the system."""
+    size: int = settings["font_size"]
+    return 0 if size == BY_KEY["font_size"].default else size
 
 
 def _running() -> QApplication:

@@ -12,9 +12,20 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.jobs import ChatModel, Opener, Turn, drafting_reason, loading, messages_of, replying, rule_name
+from app.jobs import (
+    ChatModel,
+    Opener,
+    Turn,
+    decoding_words,
+    drafting_reason,
+    loading,
+    messages_of,
+    model_words,
+    replying,
+    rule_name,
+)
 from app.json_file import JsonFile
-from app.settings import OPTIONS, Settings
+from app.settings import Settings
 from app.throttle import Throttle
 from app.views.chat import Chat
 from app.views.composer import Composer, ComposerState
@@ -22,6 +33,7 @@ from app.views.message import grouped
 from app.views.notices import Notice, NoticeArea, Topic, Way
 from app.views.panel import DecodingPanel
 from app.views.settings_dialog import SettingsDialog
+from app.views.status_line import SEPARATOR
 from app.views.window import MainWindow
 from app.worker import Failure, Worker
 from medusa_core.config import ModelConfig
@@ -70,6 +82,7 @@ class Controller(QObject):
         self._reload_after_reply = False
         self._shown_turn = -1  # whose steps the panel holds
         self._context_tokens = 0
+        self._step_note = ""  # why the newest step drafted nothing
         self._throttle = Throttle(self)
         self._throttle.batch.connect(self.take_batch)
         self._save_timer = QTimer(self)
@@ -131,6 +144,7 @@ class Controller(QObject):
         self.turns.clear()
         self._shown_turn = -1
         self._context_tokens = 0
+        self._step_note = ""
         self._views.notices.settle(Topic.REPLY)
         self._views.chat.clear()
         self._views.panel.clear()
@@ -141,10 +155,11 @@ class Controller(QObject):
         config = self.settings.decoding(explain=self._views.window.panel_action.isChecked())
         self._views.notices.settle(Topic.REPLY)
         self._views.chat.hold_step(-1, -1)
-        self._views.chat.begin_reply(rule_name(config))
+        self._views.chat.begin_reply(rule_name(config), decoding_words(config))
         self._views.chat.follow()
         self._views.panel.begin_reply()
         self._shown_turn = len(self.turns) - 1
+        self._step_note = ""
         self._set_phase(Phase.REPLYING)
         self._worker.run(replying(self._model, messages_of(self.turns, self.settings["system_prompt"]), config))
 
@@ -201,8 +216,8 @@ class Controller(QObject):
         self.change_setting("acceptance", value)
 
     def restore_defaults(self) -> None:
-        """Every option back to its default."""
-        self.settings = Settings({option.key: option.default for option in OPTIONS})
+        """Every option back to its default; what the person wrote stays."""
+        self.settings = self.settings.restored()
         self._save_timer.start()
         self._settings_changed()
 
@@ -219,6 +234,8 @@ class Controller(QObject):
         pending = self._loaded_as is not None and self.settings.model() != self._loaded_as
         self._views.dialog.show_settings(self.settings, reload_pending=pending and self.phase is not Phase.LOADING)
         self._views.window.show_acceptance(self.settings["acceptance"])
+        if self._model is not None:
+            self._views.panel.set_reason(drafting_reason(self._model.info, self.settings["drafter"]))
         if self.phase is not Phase.LOADING:
             self._show_facts()
         self.settings_changed.emit()
@@ -243,7 +260,7 @@ class Controller(QObject):
             if isinstance(event, Prefilled):
                 self._context_tokens = event.prompt_tokens
             elif isinstance(event, Step):
-                self._context_tokens = event.context_tokens
+                self._context_tokens, self._step_note = event.context_tokens, event.note
                 turn.answer += event.text
             elif isinstance(event, Finished):
                 turn.answer += event.tail
@@ -310,7 +327,6 @@ class Controller(QObject):
                 f"{self._model.info.name} runs on this computer; nothing you write leaves it.",
                 suggest=True,
             )
-            self._views.panel.set_reason(drafting_reason(self._model.info))
         elif self.phase is Phase.LOADING:
             self._views.chat.set_hint(
                 "One moment", "The model is being loaded. The first time takes longer.", suggest=False
@@ -325,8 +341,6 @@ class Controller(QObject):
             self._views.window.show_facts("No model is loaded", "")
             return
         info = self._model.info
-        rule = rule_name(self.settings.decoding(explain=False))
-        heads = f"{info.num_heads} heads" if info.num_heads else "no heads"
         used = f"Context {grouped(self._context_tokens)} of {grouped(info.context_size)} tokens"
-        facts = "  ·  ".join((info.name, info.dtype, info.device, heads, f"{rule} acceptance"))
-        self._views.window.show_facts(facts, used)
+        reason = drafting_reason(info, self.settings["drafter"]) or info.heads_problem or self._step_note
+        self._views.window.show_facts(SEPARATOR.join(model_words(info)), used, reason)

@@ -6,11 +6,11 @@ Knows nothing of threads or widgets.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig
+from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig, SamplingAcceptance
 from medusa_core.events import Event, Progress
 from medusa_core.model_info import ChatMessage, ModelInfo
 
@@ -51,15 +51,36 @@ def messages_of(turns: Sequence[Turn], system_prompt: str) -> list[ChatMessage]:
 
 
 def rule_name(config: DecodingConfig) -> str:
-    """The acceptance rule in one word."""
+    """The acceptance rule in a word or two."""
+    if isinstance(config.acceptance, SamplingAcceptance):
+        return "exact sampling"
     return "greedy" if isinstance(config.acceptance, GreedyAcceptance) else "typical"
 
 
-def drafting_reason(info: ModelInfo) -> str:
-    """Why nothing is drafted; "" where drafting is on."""
-    if info.num_heads:
-        return ""
-    return info.heads_problem or "Drafting is off: no heads are loaded, so each step writes one token."
+def decoding_words(config: DecodingConfig) -> str:
+    """How a reply is decoded, a line for each thing that matters: what it takes to have it again."""
+    numbers = {name.replace("_", " "): value for name, value in asdict(config.acceptance).items()}
+    if isinstance(config.acceptance, SamplingAcceptance):
+        unused = {"top k": 0, "min p": 0.0, "repetition penalty": 1.0}
+        numbers = {name: value for name, value in numbers.items() if unused.get(name) != value}
+        numbers["seed"] = config.seed
+    lines = [f"Acceptance: {rule_name(config)}", *(f"{name.capitalize()}: {value}" for name, value in numbers.items())]
+    return "\n".join(lines)
+
+
+def model_words(info: ModelInfo) -> tuple[str, ...]:
+    """A loaded model in a few words each: its name, its precision, where it runs, its heads."""
+    name = f"{info.name}, adapted by its heads" if info.adapted else info.name
+    return name, info.dtype, info.device, f"{info.num_heads} heads" if info.num_heads else "no heads"
+
+
+def drafting_reason(info: ModelInfo, drafter: str) -> str:
+    """Why nothing is drafted; "" where something is."""
+    if drafter == "none":
+        return "Drafting is off in the settings: each step writes one token."
+    if drafter == "medusa" and not info.num_heads:
+        return info.heads_problem or "Drafting is off: it is left to the heads, and none are loaded."
+    return ""
 
 
 def loading(opener: Opener, config: ModelConfig, cache: Path) -> Callable[[StopCheck], Generator[Any, None, Any]]:

@@ -58,9 +58,16 @@ def system_theme() -> str:
     return "dark" if QGuiApplication.styleHints().colorScheme() is Qt.ColorScheme.Dark else "light"
 
 
-def ui_font() -> QFont:
-    """The system's own font, at the body size or the user's larger one."""
+def system_font(size: int = 0) -> QFont:
+    """The system's own font, at `size` px; 0: at the body size, or the system's larger one."""
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
+    font.setPixelSize(size or max(BODY_PX, QFontInfo(font).pixelSize()))
+    return font
+
+
+def ui_font() -> QFont:
+    """The font that `apply` has dressed the app in."""
+    font = QGuiApplication.font()
     font.setPixelSize(max(BODY_PX, QFontInfo(font).pixelSize()))
     return font
 
@@ -92,11 +99,11 @@ def app_icon() -> QIcon:
     return QIcon(str(RESOURCES / "icons" / "medusa.svg"))
 
 
-def apply(app: QApplication, theme: Theme) -> None:
-    """Dress the whole app in `theme`; may be called again to change it."""
+def apply(app: QApplication, theme: Theme, font_size: int = 0) -> None:
+    """Dress the whole app in `theme`, its text `font_size` px (0: as the system); may be called again."""
     app.setStyle("Fusion")  # the one style that follows a palette on every platform
     app.setWindowIcon(app_icon())
-    app.setFont(ui_font())
+    app.setFont(system_font(font_size))
     app.setPalette(palette(theme))
     app.setStyleSheet(style_sheet(theme))
 

@@ -21,6 +21,7 @@ KEYS = (
     ("Shift+Enter", "New line"),
     ("Esc", "Stop the reply, or cancel loading"),
     ("Ctrl+N", "New chat"),
+    ("Ctrl+E", "Go to the acceptance rule; ↑ ↓ choose"),
     ("Ctrl+T", "Tint drafted words, or not"),
     ("F9", "Show or fold the decoding panel"),
     ("← →", "In the panel: step through the reply"),

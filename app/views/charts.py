@@ -14,7 +14,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme import Theme, small_font, title_font, ui_font
+from app.theme import Theme, small_font, ui_font
 from medusa_core.events import Step
 from medusa_core.metrics import ReplyMetrics
 
@@ -46,7 +46,7 @@ class ChartTitle(QWidget):
     def __init__(self, name: str, note: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         title, caption, self._figure = QLabel(name), QLabel(note), QLabel()
-        title.setFont(title_font())
+        title.setProperty("role", "title")
         caption.setProperty("role", "small")
         self._figure.setTextFormat(Qt.TextFormat.PlainText)
         row = QHBoxLayout(self)

@@ -95,9 +95,9 @@ class Chat(QWidget):
         self._add(Question(self._theme, text))
         self.follow()
 
-    def begin_reply(self, rule: str) -> None:
-        """An empty reply for the events to come."""
-        reply = Reply(self._theme, rule)
+    def begin_reply(self, rule: str, details: str = "") -> None:
+        """An empty reply for the events to come; `details` of how it is decoded are for its footer's tooltip."""
+        reply = Reply(self._theme, rule, details)
         reply.text.set_tinted(self._tinted)
         reply.step_chosen.connect(self._choose_step)
         self._replies.append(reply)

@@ -106,9 +106,9 @@ class Reply(Message):
 
     step_chosen = Signal(int)
 
-    def __init__(self, theme: Theme, rule: str) -> None:
+    def __init__(self, theme: Theme, rule: str, details: str = "") -> None:
         super().__init__(theme, "Reply")
-        self._rule = rule
+        self._rule, self._details = rule, details
         self._metrics = ReplyMetrics()
         self._first_token: float | None = None
         self.footer = QLabel("Reading the conversation…")
@@ -174,7 +174,7 @@ class Reply(Message):
         if ending := _ENDINGS[finished.reason]:
             parts.append(ending)
         self.footer.setText(" · ".join(part.replace(" ", "\u00a0") for part in parts))
-        self.footer.setToolTip(finished.message)
+        self.footer.setToolTip("\n".join(filter(None, (finished.message, self._details))))
 
     def _choose(self, offset: int) -> None:
         step = self.text.step_at(offset)

@@ -22,8 +22,7 @@ class StepBar(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        title = QLabel("Decoding")
-        title.setFont(title_font())
+        self._title = QLabel("Decoding")
         self._previous = self._arrow("Previous step (←)")
         self._next = self._arrow("Next step (→)")
         self._position = QLabel()
@@ -39,7 +38,7 @@ class StepBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
-        row.addWidget(title)
+        row.addWidget(self._title)
         row.addStretch()
         for widget in (self._previous, self._position, self._next, self._live, self._slow):
             row.addWidget(widget)
@@ -61,7 +60,8 @@ class StepBar(QWidget):
         return self._position.text()
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw the arrows in other colours."""
+        """Draw the arrows in other colours, and the title in the font of now."""
+        self._title.setFont(title_font())
         for button, name in ((self._previous, "mdi6.chevron-left"), (self._next, "mdi6.chevron-right")):
             button.setIcon(qtawesome.icon(name, color=theme.text, color_disabled=theme.unreached))
         self._live.setIcon(qtawesome.icon("mdi6.circle", color=theme.unreached, color_on=theme.accent))

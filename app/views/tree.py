@@ -139,7 +139,8 @@ class TreeView(QWidget):
         if self._step is None or node is None:
             return ""
         ended_reply = self._step.stop_node is not None and node is self._step.nodes[self._step.stop_node]
-        return words.tooltip(node, ended_reply=ended_reply).replace("␠", space_mark(token_font()))
+        note = "" if node.depth else self._step.note
+        return words.tooltip(node, ended_reply=ended_reply, note=note).replace("␠", space_mark(token_font()))
 
     def event(self, event: QEvent) -> bool:
         """Answers the request for a tooltip with the numbers of the node under the pointer."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 
 from medusa_core.events import Node, NodeState, Source, Step
 
+_NOTE_WIDTH = 56  # characters in a line of a tooltip
 _MARKS = {" ": "␠", "\n": "⏎", "\t": "⇥"}
 _INCOMPLETE_BYTES = re.compile(r"<[0-9A-F]{2}( [0-9A-F]{2})*>")  # how events spell them; the space is no token's
 _STATES = {
@@ -86,8 +88,8 @@ def description(step: Step) -> str:
     return sentence + (f": {', '.join(kept)}{end}" if kept else "")
 
 
-def tooltip(node: Node, *, ended_reply: bool = False) -> str:
-    """All that is known of a node, as rich text: its numbers, and why it was kept or not."""
+def tooltip(node: Node, *, ended_reply: bool = False, note: str = "") -> str:
+    """All that is known of a node, as rich text: its numbers, why it was kept or not, and what was noted of it."""
     lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}"]
     lines.append(_state_line(node) + (": it ended the reply" if ended_reply else ""))
     if node.depth:
@@ -96,6 +98,7 @@ def tooltip(node: Node, *, ended_reply: bool = False) -> str:
         whose = _WHOSE.get(node.source, "Estimated")
         lines.append(f"{whose} probability: {percent(node.draft_probability)}")
     lines += [html.escape(line, quote=False) for line in _judgement(node)]
+    lines += [html.escape(line, quote=False) for line in textwrap.wrap(note, _NOTE_WIDTH)]
     return "<qt><p style='white-space:pre'>" + "<br>".join(lines) + "</p></qt>"
 
 
@@ -124,6 +127,9 @@ def _judgement(node: Node) -> list[str]:
         lines.append(f"Needed: more than {percent(verdict.threshold)}")
     if verdict.entropy is not None:
         lines.append(f"Model's entropy here: {verdict.entropy:.2f} nats")
-    if verdict.choice_text and verdict.choice != node.token_id:
+    if verdict.drawn is not None:
+        drawn = "this token" if verdict.drawn == node.token_id else visible(verdict.drawn_text)
+        lines.append(f"Drawn here: {drawn}")
+    elif verdict.choice_text and verdict.choice != node.token_id:
         lines.append(f"The model itself wanted {visible(verdict.choice_text)}")
     return lines

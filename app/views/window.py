@@ -14,8 +14,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QMainWindow,
-    QProgressBar,
-    QPushButton,
     QSizePolicy,
     QSplitter,
     QToolBar,
@@ -24,8 +22,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import Choice
+from app.options import Choice
 from app.theme import Theme
+from app.views.status_line import StatusLine
 
 MINIMUM_SIZE = QSize(900, 600)
 FIRST_SIZE = QSize(1280, 820)
@@ -96,7 +95,10 @@ class MainWindow(QMainWindow):
         self._stop_action = QAction("Stop the reply", self)
         self._stop_action.setShortcut(QKeySequence("Esc"))
         self._stop_action.triggered.connect(self.stop_requested)
-        self.addAction(self._stop_action)
+        self.rule_action = QAction("Choose which guesses are kept", self)
+        self.rule_action.setShortcut(QKeySequence("Ctrl+E"))
+        self.rule_action.triggered.connect(self._focus_rule_box)
+        self.addActions([self._stop_action, self.rule_action])
 
     def _action(self, text: str, keys: str, icon: str, *, checkable: bool = False) -> QAction:
         action = QAction(text, self)
@@ -110,12 +112,17 @@ class MainWindow(QMainWindow):
     def _make_rule_box(self, acceptance: Choice) -> QComboBox:
         box = QComboBox()
         box.setAccessibleName(acceptance.label)
-        box.setToolTip("Which guesses are kept, from the next message on")
+        keys = self.rule_action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        box.setToolTip(f"Which guesses are kept, from the next message on ({keys})")
+        box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         for number, alternative in enumerate(acceptance.alternatives):
-            box.addItem(f"{alternative.label} acceptance", alternative.value)
+            box.addItem(alternative.label, alternative.value)
             box.setItemData(number, alternative.help, Qt.ItemDataRole.ToolTipRole)
         box.activated.connect(self._choose_acceptance)
         return box
+
+    def _focus_rule_box(self) -> None:
+        self.rule_box.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _make_toolbar(self) -> QToolBar:
         bar = QToolBar("Main")
@@ -127,6 +134,11 @@ class MainWindow(QMainWindow):
         gap = QWidget()
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(gap)
+        label = QLabel("Acceptance")
+        label.setProperty("role", "small")
+        label.setBuddy(self.rule_box)
+        label.setContentsMargins(0, 0, 4, 0)
+        bar.addWidget(label)
         bar.addWidget(self.rule_box)
         for action in (self.tint_action, self.panel_action, self.settings_action, self.about_action):
             bar.addAction(action)
@@ -158,38 +170,18 @@ class MainWindow(QMainWindow):
     # Status bar
 
     def _make_status_bar(self) -> None:
-        bar = self.statusBar()
-        bar.setSizeGripEnabled(False)
-        self.status_label, self.context_label = QLabel(), QLabel()
-        self.progress = QProgressBar()
-        self.progress.setFixedWidth(160)
-        self.progress.setTextVisible(False)
-        self.progress.setAccessibleName("Progress")
-        self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.setProperty("role", "quiet")
-        self.cancel_button.setAccessibleName("Cancel loading the model")
-        self.cancel_button.clicked.connect(self.stop_requested)
-        bar.addWidget(self.status_label)
-        bar.addWidget(self.progress)
-        bar.addWidget(self.cancel_button)
-        bar.addPermanentWidget(self.context_label)
-        self.show_facts("", "")
+        self.status_line = StatusLine()
+        self.status_line.cancel_asked.connect(self.stop_requested)
+        self.statusBar().setSizeGripEnabled(False)
+        self.statusBar().addWidget(self.status_line, 1)
 
     def show_work(self, stage: str, done: float, total: float) -> None:
         """What is being done; with `total` 0 nobody knows for how long."""
-        self.status_label.setText(stage)
-        self.progress.setRange(0, 1000 if total else 0)
-        if total:
-            self.progress.setValue(round(1000 * min(1.0, done / total)))
-        self.progress.show()
-        self.cancel_button.show()
+        self.status_line.show_work(stage, done, total)
 
-    def show_facts(self, facts: str, context: str) -> None:
-        """What is loaded, and how full the context is, where nothing is being waited for."""
-        self.status_label.setText(facts)
-        self.context_label.setText(context)
-        self.progress.hide()
-        self.cancel_button.hide()
+    def show_facts(self, facts: str, context: str, reason: str = "") -> None:
+        """What is loaded, how full the context is, and why nothing is drafted."""
+        self.status_line.show_facts(facts, context, reason)
 
     # State, painting and closing
 

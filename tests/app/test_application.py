@@ -20,7 +20,7 @@ from app.controller import Phase
 from app.views.composer import ComposerState
 from app.views.panel import EMPTY
 from app.views.tree import TreeView
-from medusa_core.config import DecodingConfig, TypicalAcceptance
+from medusa_core.config import DecodingConfig, SamplingAcceptance, TypicalAcceptance
 from medusa_core.events import Finished, Progress, Step, StopReason
 from medusa_core.testing import ReplayChat, scripted_reply
 
@@ -57,6 +57,7 @@ def test_the_whole_conversation_is_sent_each_turn(app: Application, ask: Ask, ch
 
 
 def test_settings_apply_to_the_next_message(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    app.controller.change_setting("seed", 5)
     ask(app)
     app.controller.change_setting("acceptance", "typical")
     app.controller.change_setting("epsilon", 0.2)
@@ -64,20 +65,35 @@ def test_settings_apply_to_the_next_message(app: Application, ask: Ask, chat: Re
     app.window.panel_action.setChecked(False)
     ask(app)
     first, second = (config for _, config in chat.calls)
-    assert first == DecodingConfig(explain=True)
+    assert first == DecodingConfig(acceptance=SamplingAcceptance(), seed=5, explain=True)
     assert second == DecodingConfig(acceptance=TypicalAcceptance(epsilon=0.2), max_new_tokens=99, explain=False)
     assert "typical" in app.views.chat.replies()[1].footer.text()
-    assert "typical acceptance" in app.window.status_label.text()
+    tooltips = [reply.footer.toolTip() for reply in app.views.chat.replies()]
+    assert "Top p: 0.9" in tooltips[0]
+    assert "Seed: 5" in tooltips[0]
+    assert "Epsilon: 0.2" in tooltips[1]
+    assert "Seed" not in tooltips[1]
+
+
+def test_the_footer_tells_the_seed_each_reply_was_drawn_with(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    ask(app)
+    ask(app)
+    seeds = [config.seed for _, config in chat.calls]
+    assert seeds[0] != seeds[1]
+    for seed, reply in zip(seeds, app.views.chat.replies(), strict=True):
+        assert f"Seed: {seed}" in reply.footer.toolTip().splitlines()
 
 
 def test_the_status_bar_says_what_runs_and_how_full_the_context_is(
     app: Application, ask: Ask, chat: ReplayChat
 ) -> None:
-    assert app.window.status_label.text() == "Replay  ·  fp32  ·  cpu  ·  4 heads  ·  greedy acceptance"
+    assert app.window.status_line.facts.full == "Replay  ·  fp32  ·  cpu  ·  4 heads"
+    assert app.window.status_line.reason.full == ""
+    assert app.window.status_line.memory.text().endswith("B")
     ask(app)
     last = chat.events[-2]
     assert isinstance(last, Step)
-    assert app.window.context_label.text() == f"Context {last.context_tokens} of 8\u202f192 tokens"
+    assert app.window.status_line.context.text() == f"Context {last.context_tokens} of 8\u202f192 tokens"
 
 
 def test_loading_shows_progress_and_typing_is_possible_meanwhile(
@@ -92,8 +108,8 @@ def test_loading_shows_progress_and_typing_is_possible_meanwhile(
         return chat
 
     app = start_app(opener, ready=False)
-    qtbot.waitUntil(lambda: app.window.status_label.text() == "Converting the model", timeout=5000)
-    assert app.window.progress.value() == 300
+    qtbot.waitUntil(lambda: app.window.status_line.facts.full == "Converting the model", timeout=5000)
+    assert app.window.status_line.progress.value() == 300
     qtbot.keyClicks(app.views.composer.edit, "hello")
     qtbot.keyClick(app.views.composer.edit, Qt.Key.Key_Return)
     assert app.views.composer.text() == "hello"
@@ -250,10 +266,39 @@ def _name(widget: QWidget) -> str:
 
 
 def test_the_quick_switch_and_the_dialog_agree(app: Application) -> None:
-    app.window.rule_box.activated.emit(1)
+    assert app.window.rule_box.currentText() == "Exact sampling"
+    app.window.rule_box.activated.emit(app.window.rule_box.findData("typical"))
     assert app.controller.settings["acceptance"] == "typical"
+    assert app.views.dialog.controls["epsilon"].widget.isEnabled()
     app.controller.change_setting("acceptance", "greedy")
     assert app.window.rule_box.currentData() == "greedy"
+    app.window.rule_action.trigger()  # the keyboard's way to it
+    assert app.window.focusWidget() is app.window.rule_box
+
+
+def test_why_nothing_is_drafted_is_said_in_the_status_line(app: Application, ask: Ask, chat: ReplayChat) -> None:
+    from dataclasses import replace
+
+    reason = app.window.status_line.reason
+    chat.events = [
+        replace(event, note="It does not pay.") if isinstance(event, Step) else event for event in chat.events
+    ]
+    ask(app)
+    assert reason.full == "It does not pay."
+    app.controller.change_setting("drafter", "none")
+    assert "off in the settings" in reason.full
+    app.controller.change_setting("drafter", "medusa")
+    app.controller.new_chat()
+    assert reason.full == ""
+
+
+def test_the_font_size_changes_at_once(app: Application, qapp: QApplication) -> None:
+    before = qapp.font().pixelSize()
+    app.controller.change_setting("font_size", 22)
+    assert qapp.font().pixelSize() == 22
+    assert app.views.panel.font().pixelSize() == 22
+    app.controller.change_setting("font_size", 12)
+    assert qapp.font().pixelSize() == before
 
 
 def test_the_composer_is_ready_again_after_a_reply(app: Application, ask: Ask) -> None:
@@ -267,7 +312,7 @@ def test_the_composer_is_ready_again_after_a_reply(app: Application, ask: Ask) -
 
 
 def test_no_reference_to_none_is_lost_in_a_thousand_calls(app: Application) -> None:
-    label = app.window.status_label
+    label = app.window.status_line.context
     before = sys.getrefcount(None)
     for number in range(1000):
         label.setText(str(number))

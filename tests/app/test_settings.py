@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from app.json_file import JsonFile
-from app.settings import BY_KEY, OPTIONS, Settings, load_settings
-from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig, TypicalAcceptance
+from app.option_table import BY_KEY, HIGHEST_SEED, OPTIONS
+from app.options import Choice
+from app.settings import Settings, load_settings, read_settings
+from medusa_core.config import (
+    DRAFTERS,
+    DecodingConfig,
+    GreedyAcceptance,
+    ModelConfig,
+    SamplingAcceptance,
+    TypicalAcceptance,
+)
 from medusa_core.errors import ConfigError
 
 CHANGED: dict[str, Any] = {
@@ -18,10 +27,21 @@ CHANGED: dict[str, Any] = {
     "epsilon": 0.12,
     "delta": 0.4,
     "temperature": 0.9,
+    "top_p": 0.8,
+    "top_k": 40,
+    "min_p": 0.05,
+    "repetition_penalty": 1.1,
+    "seed": 7,
+    "drafter": "medusa",
     "nodes": 24,
+    "tree": "ranked",
     "max_new_tokens": 77,
     "system_prompt": "Süß — \n line two",
+    "prompt_presets": {"Mine": "Be kind."},
     "theme": "dark",
+    "font_size": 18,
+    "scale": 200,
+    "data_folder": "/data",
     "model": "/models/qwen",
     "heads": "none",
     "dtype": "bf16",
@@ -38,7 +58,10 @@ def changed() -> Settings:
 
 def test_the_defaults_are_the_library_s() -> None:
     assert Settings().model() == ModelConfig()
-    assert Settings().decoding(explain=False) == DecodingConfig()
+    seeded = Settings().with_value("seed", 0)
+    assert seeded.decoding(explain=False) == DecodingConfig(acceptance=SamplingAcceptance())
+    assert seeded.with_value("acceptance", "greedy").decoding(explain=False) == DecodingConfig()
+    assert SamplingAcceptance() == SamplingAcceptance(temperature=0.7, top_p=0.9)
 
 
 def test_every_default_is_a_value_its_option_takes() -> None:
@@ -52,9 +75,19 @@ def test_settings_become_configurations() -> None:
     assert settings.model() == ModelConfig(model="/models/qwen", heads="none", dtype="bf16", device="cpu")
     assert settings.decoding(explain=True) == DecodingConfig(
         acceptance=TypicalAcceptance(epsilon=0.12, delta=0.4, temperature=0.9),
+        drafter="medusa",
         nodes=24,
+        tree="ranked",
         max_new_tokens=77,
         explain=True,
+    )
+    assert settings.with_value("acceptance", "sampling").decoding(explain=False) == DecodingConfig(
+        acceptance=SamplingAcceptance(temperature=0.9, top_p=0.8, top_k=40, min_p=0.05, repetition_penalty=1.1),
+        drafter="medusa",
+        nodes=24,
+        tree="ranked",
+        max_new_tokens=77,
+        seed=7,
     )
     assert settings.with_value("acceptance", "greedy").decoding(explain=False).acceptance == GreedyAcceptance()
 
@@ -91,7 +124,7 @@ def test_one_bad_value_costs_only_itself(tmp_path: Path) -> None:
     loaded, problem = load_settings(file)
     assert loaded["nodes"] == Settings()["nodes"]
     assert loaded["max_new_tokens"] == 99
-    assert "Draft nodes is 4000" in problem
+    assert "Tree size is 4000" in problem
 
 
 @pytest.mark.parametrize(
@@ -103,6 +136,11 @@ def test_one_bad_value_costs_only_itself(tmp_path: Path) -> None:
         ("nodes", True),
         ("nodes", "16"),
         ("system_prompt", None),
+        ("prompt_presets", ["a"]),
+        ("prompt_presets", {"a": 1}),
+        ("prompt_presets", {" ": "text"}),
+        ("seed", -2),
+        ("scale", 50),
         ("model", "  "),
     ],
 )
@@ -125,7 +163,61 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
 
-def test_typical_s_numbers_matter_only_with_typical() -> None:
-    assert not Settings().matters(BY_KEY["epsilon"])
-    assert Settings().with_value("acceptance", "typical").matters(BY_KEY["epsilon"])
-    assert Settings().matters(BY_KEY["nodes"])
+def test_only_the_numbers_of_the_chosen_rule_matter() -> None:
+    def mattering(rule: str) -> set[str]:
+        settings = Settings().with_value("acceptance", rule)
+        return {option.key for option in OPTIONS if option.only_with and settings.matters(option)}
+
+    drawn = {"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed"}
+    assert mattering("greedy") == {"nodes"}
+    assert mattering("typical") == {"temperature", "epsilon", "delta", "nodes"}
+    assert mattering("sampling") == {*drawn, "nodes"}
+
+
+def test_what_sizes_and_shapes_the_tree_matters_only_to_those_who_draft() -> None:
+    def matters(drafter: str, key: str) -> bool:
+        return Settings().with_value("drafter", drafter).matters(BY_KEY[key])
+
+    assert [matters(name, "nodes") for name in ("auto", "lookup", "none")] == [True, True, False]
+    assert [matters(name, "tree") for name in ("auto", "medusa")] == [False, True]
+
+
+def test_every_reply_draws_a_new_seed_unless_one_is_fixed() -> None:
+    seeds = {Settings().decoding(explain=False).seed for _ in range(20)}
+    assert len(seeds) > 15
+    assert all(0 <= seed <= HIGHEST_SEED for seed in seeds)
+    fixed = Settings().with_value("seed", 11)
+    assert {fixed.decoding(explain=False).seed for _ in range(3)} == {11}
+
+
+def test_every_drafter_offered_is_one_of_the_library_s() -> None:
+    option = BY_KEY["drafter"]
+    assert isinstance(option, Choice)
+    assert {alternative.value for alternative in option.alternatives} == set(DRAFTERS) - {"hybrid"}
+
+
+def test_restoring_defaults_leaves_alone_what_was_written() -> None:
+    restored = changed().restored()
+    assert restored["prompt_presets"] == {"Mine": "Be kind."}
+    assert restored == Settings().with_value("prompt_presets", {"Mine": "Be kind."})
+
+
+def test_a_settings_file_of_the_first_version_still_loads(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "settings.json")
+    old = {"acceptance": "typical", "epsilon": 0.1, "temperature": 0.5, "nodes": 16, "theme": "dark", "heads": "none"}
+    file.write(old)
+    loaded, problem = load_settings(file)
+    assert problem == ""
+    assert {key: loaded[key] for key in old} == old
+
+
+def test_reading_alone_moves_nothing(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "settings.json")
+    file.write({"scale": 200, "nodes": "many"})
+    assert read_settings(file)["scale"] == 200
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_the_data_folder_is_the_profile_unless_chosen(tmp_path: Path) -> None:
+    assert Settings().data_folder(tmp_path) == tmp_path
+    assert Settings().with_value("data_folder", "/data").data_folder(tmp_path) == Path("/data")

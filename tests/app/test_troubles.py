@@ -112,7 +112,7 @@ def test_loading_can_be_cancelled_and_begun_again(start_app: Start, qtbot: QtBot
 
     app = start_app(opener, ready=False)
     qtbot.waitUntil(lambda: app.controller.phase is Phase.LOADING, timeout=5000)
-    app.window.cancel_button.click()
+    app.window.status_line.cancel_button.click()
     qtbot.waitUntil(lambda: app.controller.phase is Phase.IDLE, timeout=5000)
     (notice,) = app.views.notices.shown()
     assert not notice.is_error

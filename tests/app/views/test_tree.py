@@ -47,6 +47,15 @@ def step_of(*nodes: Node, path: tuple[int, ...] = (0,)) -> Step:
     return replace(steps(1)[0], nodes=nodes, path=path, token_ids=tuple(nodes[i].token_id for i in path))
 
 
+def test_the_tooltip_tells_the_token_that_was_drawn_and_what_was_noted() -> None:
+    drawn = Verdict(passed=False, probability=0.2, threshold=None, entropy=1.0, choice=7, choice_text=" old", drawn=9)
+    other = words.tooltip(node(verdict=replace(drawn, drawn_text=" new")))
+    assert "Drawn here: ␠new" in other
+    assert "wanted" not in other
+    assert "Drawn here: this token" in words.tooltip(node(verdict=replace(drawn, passed=True, drawn=42)))
+    assert "does not pay" in words.tooltip(node(), note="Drafting does not pay here at present.")
+
+
 @pytest.fixture
 def view(qtbot: QtBot) -> TreeView:
     view = TreeView(LIGHT)
