@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVB
 
 from app.theme import Theme
 from app.views.message import INDENT, Message, Question, Reply
-from app.views.token_text import MEASURE
+from app.views.source_text import MEASURE
 
 _MARGIN = 16
 
@@ -51,7 +51,7 @@ class Chat(QWidget):
         self._list.setSpacing(16)
         self._list.addWidget(self._welcome, 1)
         self._list.addStretch(0)
-        page = QWidget()
+        self._page = page = QWidget()
         self._row = row = QHBoxLayout(page)
         row.setContentsMargins(_MARGIN, 0, _MARGIN, 0)
         row.addStretch(1)
@@ -161,7 +161,7 @@ class Chat(QWidget):
         return tuple(self._replies)
 
     def _add(self, message: Message) -> None:
-        message.text.caret_moved.connect(self._follow_caret)
+        message.caret_moved.connect(self._follow_caret)
         self._messages.append(message)
         self._list.insertWidget(self._list.count() - 1, message)
 
@@ -183,7 +183,7 @@ class Chat(QWidget):
             self._bring_into_view(text, place)
 
     def _bring_into_view(self, text: QWidget, place: QRectF) -> None:
-        page = self._scroll.widget()
+        page = self._page
         top = text.mapTo(page, place.topLeft().toPoint()).y()
         bar, height = self._scroll.verticalScrollBar(), self._scroll.viewport().height()
         if top < bar.value() + _MARGIN:

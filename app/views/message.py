@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import qtawesome
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QGuiApplication, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QGuiApplication
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
-from app.views.token_text import EDGE, TokenText
+from app.views.blocks import BlockColumn
+from app.views.copy_button import CopyButton
+from app.views.lines import plain
+from app.views.link_dialog import LinkDialog
+from app.views.source_text import EDGE, Marks, SourceText
 from medusa_core.events import Finished, Prefilled, Progress, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 
@@ -32,53 +35,44 @@ def counted(number: int, noun: str) -> str:
     return f"{grouped(number)} {noun if number == 1 else noun + 's'}"
 
 
-class CopyButton(QToolButton):
-    """Copies a message. Unseen until the pointer is over the message or the keyboard is on the button."""
-
-    def __init__(self, theme: Theme, name: str) -> None:
-        super().__init__()
-        self._shown = False
-        self.setAccessibleName(name)
-        self.setToolTip(f"{name}, as it was written")
-        self.setIconSize(QSize(14, 14))
-        self.set_theme(theme)
-
-    def set_theme(self, theme: Theme) -> None:
-        self.setIcon(qtawesome.icon("mdi6.content-copy", color=theme.text_muted, color_active=theme.text))
-
-    def set_shown(self, shown: bool) -> None:
-        self._shown = shown
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self._shown or self.hasFocus():
-            super().paintEvent(event)
-
-
 class Message(QFrame):
-    """Text with a copy button that appears on hover and on focus."""
+    """A text with a copy button that appears on hover and on focus."""
+
+    caret_moved = Signal(QRectF)  # where the keyboard caret is, in this widget's coordinates
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
-        self.text = TokenText(theme)
-        self.text.setAccessibleName(name)
-        self.copy_button = CopyButton(theme, f"Copy the {name.lower()}")
+        what = f"Copy the {name.lower()}"
+        self.copy_button = CopyButton(theme, what, f"{what}, as it was written")
         self.copy_button.clicked.connect(self.copy)
-        self.text.installEventFilter(self)
 
     def set_theme(self, theme: Theme) -> None:
-        self.text.set_theme(theme)
         self.copy_button.set_theme(theme)
+
+    def source(self) -> str:
+        """The whole text, as it was written."""
+        raise NotImplementedError
 
     def copy(self) -> None:
         """Put the whole text on the clipboard, as it was written."""
-        QGuiApplication.clipboard().setText(self.text.text)
+        QGuiApplication.clipboard().setText(self.source())
+        self.copy_button.say_done()
+
+    def watch(self, text: SourceText) -> None:
+        """Follow the keyboard in a text of this message."""
+        text.installEventFilter(self)
+        text.caret_moved.connect(self._report_caret)
+
+    def _report_caret(self, place: QRectF) -> None:
+        text = self.sender()
+        if isinstance(text, SourceText):
+            self.caret_moved.emit(place.translated(text.viewport().mapTo(self, QPoint(0, 0))))
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.Enter:
             self.copy_button.set_shown(True)
         elif event.type() is QEvent.Type.Leave:
-            self.copy_button.set_shown(self.text.hasFocus())
+            self.copy_button.set_shown(self._has_keyboard())
         return super().event(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -86,19 +80,35 @@ class Message(QFrame):
             self.copy_button.set_shown(event.type() is QEvent.Type.FocusIn or self.underMouse())
         return super().eventFilter(watched, event)
 
+    def _has_keyboard(self) -> bool:
+        focused = self.focusWidget()
+        return focused is not None and focused.hasFocus()
+
 
 class Question(Message):
-    """What the person asked, in a soft panel."""
+    """What the person asked, in a soft panel, exactly as it was typed."""
 
     def __init__(self, theme: Theme, text: str) -> None:
         super().__init__(theme, "Question")
         self.setProperty("role", "panel")
-        self.text.append_text(text)
+        self._source, self._marks = text, Marks(theme)
+        self.text = SourceText(self._marks)
+        self.text.setAccessibleName("Question")
+        self.text.set_lines(0, plain(text))
+        self.watch(self.text)
         row = QHBoxLayout(self)
         row.setContentsMargins(INDENT - EDGE, 6, 8, 6)
         row.setSpacing(4)
         row.addWidget(self.text, 1)
         row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def source(self) -> str:
+        return self._source
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._marks.theme = theme
+        self.text.set_theme()
 
 
 class Reply(Message):
@@ -108,13 +118,18 @@ class Reply(Message):
 
     def __init__(self, theme: Theme, rule: str, details: str = "") -> None:
         super().__init__(theme, "Reply")
+        self.setAccessibleName("Reply")
+        self.text = BlockColumn(theme)
         self._rule, self._details = rule, details
         self._metrics = ReplyMetrics()
         self._first_token: float | None = None
+        self._last_stop: QWidget | None = None  # of the Tab key
         self.footer = QLabel("Reading the conversation…")
         self.footer.setProperty("role", "small")
         self.footer.setWordWrap(True)
         self.text.token_chosen.connect(self._choose)
+        self.text.link_chosen.connect(self._ask_for_link)
+        self.text.part_added.connect(self._take_part)
         column = QVBoxLayout(self)
         column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 0)
         column.setSpacing(2)
@@ -131,6 +146,31 @@ class Reply(Message):
         row.addWidget(self.footer, 1)
         row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
         return bottom
+
+    def source(self) -> str:
+        return self.text.text
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.text.set_theme(theme)
+
+    def _take_part(self, part: QWidget) -> None:
+        """Follow the keyboard in a new part, and have Tab come to it before the button of the whole."""
+        before = self._last_stop
+        for stop in (part, *part.findChildren(QWidget)):
+            if isinstance(stop, SourceText):
+                self.watch(stop)
+            if isinstance(stop, SourceText | CopyButton):
+                if before is not None:
+                    QWidget.setTabOrder(before, stop)
+                QWidget.setTabOrder(stop, self.copy_button)
+                before = stop
+        self._last_stop = before
+
+    def _ask_for_link(self, link: str) -> None:
+        dialog = LinkDialog(link, self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
