@@ -75,7 +75,10 @@ def unsupported_reason(model: Any) -> str:
     """Why this file cannot run the model; "" where it can."""
     if reason := lean.unsupported_reason(model):
         return reason
-    layer = model.model.layers[0]
+    layer, config = model.model.layers[0], model.config
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if head_dim % 8:
+        return f"its heads have {head_dim} dimensions, not a multiple of 8"
     linears = [layer.self_attn.o_proj, layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj]
     if any(getattr(linear, "bias", None) is not None for linear in linears):
         return "its output projections have biases"

@@ -17,9 +17,19 @@ import numpy as np
 
 from medusa_core.backbone.threads import in_parallel
 
+
+def _can_keep() -> bool:
+    """Whether compiled code can be kept for the next start: nowhere to write to, and numba would not even compile."""
+    try:
+        numba.jit(nopython=True, cache=True)(lambda: None)
+    except RuntimeError:
+        return False
+    return True
+
+
 OPTIONS: dict[str, Any] = {
     "nopython": True,
-    "cache": True,
+    "cache": _can_keep(),
     "nogil": True,
     "boundscheck": False,
     "error_model": "numpy",
@@ -64,7 +74,7 @@ def exp_row(values, bits, powers):  # type: ignore[no-untyped-def]
     """
     for k in range(values.shape[0]):
         t = min(max(values[k] * _F(1.44269504), _F(-126.0)), _F(126.0))
-        whole = np.floor(t)
+        whole = np.floor(t + _F(0.5))
         f = t - whole
         bits[k] = (np.int32(whole) + np.int32(127)) << np.int32(23)
         p = _F(0.00961813) + f * _F(0.00133336)

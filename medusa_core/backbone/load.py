@@ -14,14 +14,14 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 
-from medusa_core.backbone import int8, lean, stock
+from medusa_core.backbone import graphs, int8_loading, lean, stock
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.config import Device, Dtype
 from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
+from medusa_core.model_info import ChatMessage
 from medusa_core.text import ChatText
 
 _STAGES = 4
@@ -56,8 +56,25 @@ def load_backbone(
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
         spec = make_spec(model, tokenizer, _display_name(folder))
         model = model if adapt is None else adapt(model, spec)
-        backbone = int8.Int8Backbone(model, spec) if precision == "int8" else make_backbone(model, spec)
-    return backbone, text, precision
+        in_int8 = precision == "int8" and place.type == "cpu"
+        problem = int8_loading.model_problem(model) if in_int8 else ""
+        if problem and dtype != "auto":
+            raise ModelUnsupported(f"{spec.name} cannot run in int8: {problem}. Choose bf16 or fp32.")
+        if problem:
+            precision = _faster_float()
+            model = model.to(_DTYPES[precision])
+        if in_int8 and not problem:
+            backbone = yield from int8_loading.int8_backbone(model, spec, _questions(text, tokenizer), folder)
+        else:
+            backbone = make_backbone(model, spec)
+    return backbone, text, f"{precision} (no int8: {problem})" if problem else precision
+
+
+def _questions(text: ChatText, tokenizer: Any) -> list[list[int]]:
+    """What a model answers to be measured for int8, as chats begin, as far as it has a template for them."""
+    if not text.has_template:
+        return [tokenizer.encode(question) for question in int8_loading.QUESTIONS]
+    return [text.prompt_ids([ChatMessage(role="user", content=question)]) for question in int8_loading.QUESTIONS]
 
 
 def load_model(folder: Path, precision: str, device: torch.device) -> Any:
@@ -68,9 +85,10 @@ def load_model(folder: Path, precision: str, device: torch.device) -> Any:
 
 
 def make_backbone(model: Any, spec: BackboneSpec, *, keep_model: bool = False) -> Backbone:
-    """The lean pass where it can run the model, else transformers' own."""
+    """The lean pass where it can run the model, else transformers' own; on a GPU in fixed shapes, recorded."""
     if not lean.unsupported_reason(model):
-        return lean.LeanBackbone(model, spec, keep_model=keep_model)
+        backbone = lean.LeanBackbone(model, spec, keep_model=keep_model)
+        return graphs.static_backbone(backbone) if backbone.device.type == "cuda" else backbone
     return stock.StockBackbone(model, spec)
 
 
@@ -128,11 +146,21 @@ def choose_device(device: Device) -> torch.device:
 
 
 def choose_dtype(dtype: Dtype, device: torch.device) -> str:
-    """The precision asked for; `auto` is bf16 (else fp16) on CUDA, and on the CPU whichever passes a tree faster."""
+    """The precision asked for; `auto` is bf16 (else fp16) on CUDA, and on the CPU int8, else the faster of the others.
+
+    Raises ConfigError for int8 on a CPU that cannot run it.
+    """
+    if dtype == "int8" and device.type == "cpu" and (problem := int8_loading.machine_problem()):
+        raise ConfigError(f"int8 cannot be used here: {problem}. Choose bf16 or fp32.")
     if dtype != "auto":
         return dtype
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    return _faster_float() if int8_loading.machine_problem() else "int8"
+
+
+def _faster_float() -> str:
+    """On the CPU, whichever passes a tree faster."""
     return "bf16" if _tree_product_seconds(torch.bfloat16) < _tree_product_seconds(torch.float32) else "fp32"
 
 
@@ -158,6 +186,8 @@ def check_fit(folder: Path, precision: str, device: torch.device) -> None:
         available = torch.cuda.mem_get_info(device)[0]
         where = "are free on the GPU"
     else:
+        import psutil
+
         available = psutil.virtual_memory().available
         where = "of memory are free"
     if needed > available:
@@ -217,6 +247,8 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
             bnb_4bit_use_double_quant=True,
             bnb_4bit_compute_dtype=compute,
         )
+    elif precision == "int8" and device.type == "cuda":
+        options["quantization_config"] = transformers.BitsAndBytesConfig(load_in_8bit=True)
     try:
         with quiet_loading():
             loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(

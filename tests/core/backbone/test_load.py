@@ -166,6 +166,7 @@ def test_a_gpu_that_is_not_there_is_refused_in_a_sentence(folder: Path, monkeypa
 
 
 def test_auto_takes_the_faster_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room.int8_loading, "machine_problem", lambda: "numba is not installed")
     for faster, expected in ((torch.float32, "fp32"), (torch.bfloat16, "bf16")):
         monkeypatch.setattr(room, "_tree_product_seconds", lambda dtype, faster=faster: float(dtype is not faster))
         assert choose_dtype("auto", CPU) == expected

@@ -1,0 +1,167 @@
+"""The int8 pass: rows of trees, chunks and batches equal decoding token by token, to the last bit."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from medusa_core.acceptance.greedy import GreedyRule
+from medusa_core.backbone.base import BatchBackbone
+from medusa_core.backbone.block_cache import BlockCache
+from medusa_core.backbone.calibration import measure
+from medusa_core.backbone.int8 import Int8Backbone, unsupported_reason
+from medusa_core.backbone.lean import FAMILIES, LeanBackbone
+from medusa_core.backbone.load import make_spec
+from medusa_core.drafters.base import Drafter
+from medusa_core.drafters.none import NoDrafter
+from medusa_core.engine import Engine
+from medusa_core.errors import ModelUnsupported
+from medusa_core.events import Finished
+from medusa_core.state import State
+from medusa_core.testing import ScriptedDrafter
+from medusa_core.tiny import tiny_model, tiny_tokenizer
+from medusa_core.tree import Tree
+
+PROMPT = [(i * 37) % 256 for i in range(70)]  # over a block of keys
+
+
+@functools.cache
+def int8(family: str = "llama", *, measured: bool = True) -> Int8Backbone:
+    model = tiny_model(family, context=512)
+    sizes = measure(model, [PROMPT[:9]]) if measured else None
+    return Int8Backbone(model, make_spec(model, tiny_tokenizer(), f"tiny {family}"), sizes)
+
+
+@torch.inference_mode()
+def read(backbone: Int8Backbone, tokens: list[int], cache: BlockCache, tree: Tree | None = None) -> torch.Tensor:
+    """Hidden states and logits side by side."""
+    depths = list(range(len(tokens))) if tree is None else list(tree.depths)
+    mask = None if tree is None else torch.tensor(tree.mask)
+    hidden = backbone.forward(torch.tensor(tokens), cache.length + torch.tensor(depths), mask, cache)
+    return torch.cat((hidden, backbone.logits(hidden)), dim=-1)
+
+
+def grown(nodes: int, seed: int) -> Tree:
+    rng = random.Random(seed)
+    return Tree(tuple(rng.randrange(max(0, i - 6), i) if i else 0 for i in range(nodes)))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 8, 16, 33, 64])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_of_a_tree_equal_their_path_token_by_token(family: str, nodes: int) -> None:
+    backbone, tree = int8(family), grown(nodes, nodes)
+    cache = backbone.new_cache()
+    read(backbone, PROMPT, cache)
+    tokens = [random.Random(node).randrange(256) for node in range(nodes)]
+    together = read(backbone, tokens, cache, tree)
+    for node in range(0, nodes, max(1, nodes // 12)):
+        cache.crop(len(PROMPT))
+        for step in tree.path(node):
+            alone = read(backbone, [tokens[step]], cache)
+        assert torch.equal(alone[0], together[node])
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_chunks_equal_token_by_token(family: str) -> None:
+    backbone = int8(family)
+    tokens = [(i * 41) % 256 for i in range(300)]
+    caches = backbone.new_cache(), backbone.new_cache()
+    by_chunk = torch.cat([read(backbone, tokens[:256], caches[0]), read(backbone, tokens[256:], caches[0])])
+    by_token = torch.cat([read(backbone, [token], caches[1]) for token in tokens])
+    assert torch.equal(by_chunk, by_token)
+    assert np.array_equal(caches[0].blocks.keys, caches[1].blocks.keys)
+    assert np.array_equal(caches[0].blocks.values, caches[1].blocks.values)
+
+
+@torch.inference_mode()
+def test_rows_of_a_batch_equal_single_sequences() -> None:
+    backbone = int8()
+    assert isinstance(backbone, BatchBackbone)
+    sequences = [PROMPT, PROMPT[:3], PROMPT[5:69]]
+    batch = backbone.new_batch_cache(places=3, capacity=80)
+    singles = [backbone.new_cache() for _ in sequences]
+    for place, (tokens, cache) in enumerate(zip(sequences, singles, strict=True)):
+        read(backbone, tokens, cache)
+        batch.move_in(place, cache)
+    for tokens in ([1, 2, 3], [40, 50, 60], [7, 7, 7]):
+        hidden = backbone.forward_batch(torch.tensor(tokens), batch)
+        together = torch.cat((hidden, backbone.logits(hidden)), dim=-1)
+        alone = torch.cat([read(backbone, [t], cache) for t, cache in zip(tokens, singles, strict=True)])
+        assert torch.equal(together, alone)
+    assert batch.lengths.tolist() == [len(tokens) + 3 for tokens in sequences]
+    batch.lengths[1] = 0
+    backbone.forward_batch(torch.tensor([5, 5, 5]), batch)
+    assert batch.lengths.tolist() == [74, 1, 68]
+
+
+def test_threads_change_no_bit() -> None:
+    backbone, tree, results = int8(), grown(16, 1), []
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            cache = backbone.new_cache()
+            results.append(torch.cat([read(backbone, PROMPT, cache), read(backbone, list(range(16)), cache, tree)]))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+def test_keep_leaves_the_cache_as_if_only_the_path_had_been_read() -> None:
+    backbone, tree = int8(), Tree((0, 0, 0, 1, 1, 2, 3))
+    nodes = [65, 66, 67, 68, 69, 70, 71]
+    for prompt in (PROMPT[:20], PROMPT[:62]):  # the path ends in the same block of keys, and in the next
+        drafted, plain = backbone.new_cache(), backbone.new_cache()
+        read(backbone, prompt, drafted)
+        read(backbone, nodes, drafted, tree)
+        drafted.keep(len(prompt), tree.path(6))
+        read(backbone, [*prompt, *(nodes[node] for node in tree.path(6))], plain)
+        assert torch.equal(read(backbone, [72], drafted), read(backbone, [72], plain))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_stays_close_to_the_model(family: str) -> None:
+    model = tiny_model(family, context=512)
+    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"), keep_model=True)
+    with torch.inference_mode():
+        expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
+        for backbone in (int8(family), int8(family, measured=False)):
+            found = backbone.forward(torch.tensor(PROMPT), torch.arange(70), None, backbone.new_cache())
+            assert found.dtype == torch.float32
+            assert (found - expected).norm() / expected.norm() < 0.12  # weights of this size make much of little
+            wanted = exact.logits(expected)
+            assert (backbone.logits(expected) - wanted).norm() / wanted.norm() < 0.02
+
+
+def reply(backbone: Int8Backbone, drafter: Drafter) -> Finished:
+    engine = Engine(backbone, drafter, GreedyRule(), stop_ids=frozenset(), max_new_tokens=40)
+    *_, finished = engine.generate(State(backbone.new_cache()), PROMPT)
+    assert isinstance(finished, Finished)
+    return finished
+
+
+def test_drafting_writes_the_same_tokens() -> None:
+    plain = reply(int8(), NoDrafter())
+    drafted = reply(int8(), ScriptedDrafter(plain.token_ids))
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.steps <= plain.steps / 2
+
+
+def test_what_it_cannot_run_is_refused() -> None:
+    model = tiny_model("llama")
+    model.model.layers[0].self_attn.o_proj.bias = torch.nn.Parameter(torch.zeros(64))
+    assert unsupported_reason(model) == "its output projections have biases"
+    with pytest.raises(ModelUnsupported, match=r"tiny cannot run in int8: its output projections have biases\. Choose"):
+        Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+
+
+def test_another_cache_is_refused() -> None:
+    model = tiny_model("llama")
+    lean = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+    with pytest.raises(TypeError, match="KVCache"):
+        int8().forward(torch.tensor([1]), torch.tensor([0]), None, lean.new_cache())
