@@ -1,4 +1,4 @@
-"""The heads that ship: they fit the default model, are small, change nothing in greedy replies, and pay."""
+"""The heads that ship: they fit the default model, are small enough, change nothing in greedy replies, and pay."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from medusa_core.model_info import ChatMessage
 PROMPTS = ("Name three colours and say where each is found in nature.", "How do I boil an egg?")
 
 
-@pytest.fixture(scope="module")
-def chat(default_model_folder: Path) -> Chat:
+@pytest.fixture(scope="module", params=[hub.DEFAULT, hub.PAPER])
+def chat(request: pytest.FixtureRequest, default_model_folder: Path) -> Chat:
     loading = open_folder(
         default_model_folder,
-        hub.heads_folder(hub.DEFAULT),
+        hub.heads_folder(request.param),
         name=hub.DEFAULT_MODEL_NAME,
-        heads_name=hub.DEFAULT,
+        heads_name=request.param,
         dtype="fp32",
         device="cpu",
     )
@@ -44,19 +44,26 @@ def test_they_fit_the_default_model(chat: Chat) -> None:
     assert chat.info.heads_problem == ""
     assert chat.info.num_heads == 4
     assert chat.checkpoint is not None
+    assert chat.checkpoint.heads.kind == ("medusa" if chat.info.heads_name == hub.PAPER else "rooted")
     assert len(chat.checkpoint.tree.tree) > 16
     assert chat.checkpoint.base.name == hub.DEFAULT_MODEL_NAME
+    assert chat.checkpoint.statistics is not None
+    assert chat.checkpoint.statistics.together.steps > 50_000
+    assert chat.checkpoint.pairs is not None
 
 
-def test_the_shipped_files_are_small() -> None:
-    folder = hub.resources_folder() / "heads" / "default"
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 12_000_000
+@pytest.mark.parametrize("name", [hub.DEFAULT, hub.PAPER])
+def test_the_shipped_files_are_small_enough(name: str) -> None:
+    folder = hub.resources_folder() / "heads" / name
+    assert (folder / "heads.safetensors").stat().st_size < 45_000_000
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 46_000_000
 
 
+@pytest.mark.parametrize("tree", ["ranked", "grown"])
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_greedy_replies_are_the_models_own_in_fewer_steps(chat: Chat, prompt: str) -> None:
-    _, plain = ask(chat, prompt, DecodingConfig(max_new_tokens=40, drafting=False))
-    steps, drafted = ask(chat, prompt, DecodingConfig(max_new_tokens=40, nodes=16))
+def test_greedy_replies_are_the_models_own_in_fewer_steps(chat: Chat, prompt: str, tree: str) -> None:
+    _, plain = ask(chat, prompt, DecodingConfig(max_new_tokens=40, drafter="none"))
+    steps, drafted = ask(chat, prompt, DecodingConfig(max_new_tokens=40, drafter="medusa", nodes=16, tree=tree))
     assert drafted.token_ids == plain.token_ids
     assert drafted.text == plain.text
     assert plain.steps == plain.tokens
@@ -65,7 +72,7 @@ def test_greedy_replies_are_the_models_own_in_fewer_steps(chat: Chat, prompt: st
 
 
 def test_typical_acceptance_keeps_what_its_threshold_allows(chat: Chat) -> None:
-    config = DecodingConfig(acceptance=TypicalAcceptance(), max_new_tokens=40)
+    config = DecodingConfig(acceptance=TypicalAcceptance(), drafter="medusa", nodes=16, max_new_tokens=40)
     steps, finished = ask(chat, PROMPTS[0], config)
     assert finished.tokens_per_step > 1.3
     for step in steps:
