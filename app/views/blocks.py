@@ -17,8 +17,9 @@ from app.theme import Theme
 from app.views.code_block import CodeBlock
 from app.views.flow import Atom, Boxed, flow
 from app.views.lines import Line
+from app.views.marks import Marks
 from app.views.prose import Prose
-from app.views.source_text import Marks, SourceText
+from app.views.source_text import SourceText
 from app.views.table_block import TableBlock
 from medusa_core.events import Step
 

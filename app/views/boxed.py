@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.views.formats import inset_width
 from app.views.lines import Inset
+from app.views.marks import Marks
 from app.views.prose import BAR_PX
-from app.views.source_text import EDGE, Marks, SourceText
+from app.views.source_text import EDGE, SourceText
 
 
 class BoxedText(QWidget):

@@ -13,7 +13,8 @@ from app.markdown import Code
 from app.views.boxed import BoxedText
 from app.views.code_colours import CodeColours
 from app.views.copy_button import CopyButton
-from app.views.source_text import EDGE, Marks, SourceText
+from app.views.marks import Marks
+from app.views.source_text import EDGE, SourceText
 
 _INDENT = 12  # px of the code within its panel
 

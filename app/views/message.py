@@ -11,7 +11,8 @@ from app.views.blocks import BlockColumn
 from app.views.copy_button import CopyButton
 from app.views.lines import plain
 from app.views.link_dialog import LinkDialog
-from app.views.source_text import EDGE, Marks, SourceText
+from app.views.marks import Marks
+from app.views.source_text import EDGE, SourceText
 from medusa_core.events import Finished, Prefilled, Progress, Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 

@@ -10,7 +10,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from PySide6.QtCore import QMimeData, QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import (
@@ -30,25 +29,15 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser
 
 from app.markdown import Style
-from app.theme import Theme
 from app.views.formats import Formats
-from app.views.lines import APART, Line, Piece, cut, length_of, offset_at, ranges
+from app.views.line_writer import write_lines
+from app.views.lines import APART, Line, cut, length_of, offset_at, ranges
+from app.views.marks import Marks
 from app.views.spots import line_rectangles
-from app.views.step_spans import StepSpans
 
 MEASURE = 72  # characters a line at most
 EDGE = 2  # px about the text, for the outline of a held step
 _LEAVE_TO_PAGE = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
-
-
-@dataclass(slots=True)
-class Marks:
-    """What is painted beneath the text; one for all texts of a reply."""
-
-    theme: Theme
-    steps: StepSpans = field(default_factory=StepSpans)
-    tinted: bool = True
-    held: int = -1  # the step that is outlined
 
 
 class SourceText(QTextBrowser):
@@ -115,7 +104,7 @@ class SourceText(QTextBrowser):
         if not first and lines:
             self._set_gap(lines[0].gap)
         with self._editing() as cursor:
-            self._change(cursor, first, old[kept:], lines)
+            write_lines(cursor, self._formats, first, old[kept:], lines)
         self._lines[first:] = lines
 
     def _set_gap(self, gap: int) -> None:
@@ -143,56 +132,8 @@ class SourceText(QTextBrowser):
             self.setTextCursor(caret)
         self._writing = False
 
-    def _change(self, cursor: QTextCursor, first: int, old: Sequence[Line], lines: Sequence[Line]) -> None:
-        if old and lines and replace(old[0], pieces=()) == replace(lines[0], pieces=()):
-            self._go_on(cursor, first, lines)
-        else:
-            self._rewrite(cursor, first, lines)
-
     def _end(self) -> int:
         return offset_at(self._lines[-1], length_of(self._lines[-1])) if self._lines else 0
-
-    def _rewrite(self, cursor: QTextCursor, first: int, lines: Sequence[Line]) -> None:
-        """Write whole lines anew."""
-        if first:
-            before = self._block(first - 1)
-            self._clear_after(cursor, before.position() + before.length() - 1)
-        else:
-            self._clear_after(cursor, 0)
-        for number, line in enumerate(lines, first):
-            if number:
-                cursor.insertBlock()
-            cursor.setBlockFormat(self._formats.block(line))
-            self._insert(cursor, line, 0, 0)
-
-    def _go_on(self, cursor: QTextCursor, first: int, lines: Sequence[Line]) -> None:
-        """Keep what the first line begins with; the usual case, where text was added at its end."""
-        old, new = self._lines[first], lines[0]
-        same = 0
-        while same < min(len(old.pieces), len(new.pieces)) and old.pieces[same] == new.pieces[same]:
-            same += 1
-        inside = 0
-        if same < min(len(old.pieces), len(new.pieces)):
-            inside = _common(old.pieces[same], new.pieces[same])
-        known = length_of(Line(0, (*old.pieces[:same], *_head(old.pieces, same, inside))))
-        self._clear_after(cursor, self._block(first).position() + known)
-        self._insert(cursor, new, same, inside)
-        for line in lines[1:]:
-            cursor.insertBlock(self._formats.block(line))
-            self._insert(cursor, line, 0, 0)
-
-    def _clear_after(self, cursor: QTextCursor, position: int) -> None:
-        cursor.setPosition(position)
-        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-
-    def _insert(self, cursor: QTextCursor, line: Line, number: int, inside: int) -> None:
-        """Insert the pieces from that number on, the first without the characters `inside` that are there already."""
-        if not line.pieces:
-            cursor.setBlockCharFormat(self._formats.text(Line(0, (Piece(""),)), 0))
-        for index in range(number, len(line.pieces)):
-            shown = line.pieces[index].shown
-            cursor.insertText(shown[inside:] if index == number else shown, self._formats.text(line, index))
 
     def _block(self, number: int) -> QTextBlock:
         """The document's block that shows a line."""
@@ -401,20 +342,3 @@ class SourceText(QTextBrowser):
     def _report_caret(self) -> None:
         if self.hasFocus() and not self._writing:
             self.caret_moved.emit(QRectF(self.cursorRect()))
-
-
-def _common(old: Piece, new: Piece) -> int:
-    """How many characters two pieces begin with alike; 0 where they look different."""
-    if replace(old, text="") != replace(new, text=""):
-        return 0
-    if new.text.startswith(old.text):
-        return len(old.text)
-    same = 0
-    while same < min(len(old.text), len(new.text)) and old.text[same] == new.text[same]:
-        same += 1
-    return same
-
-
-def _head(pieces: Sequence[Piece], number: int, characters: int) -> tuple[Piece, ...]:
-    """The first characters of a piece, if any."""
-    return (replace(pieces[number], text=pieces[number].text[:characters]),) if characters else ()

@@ -22,8 +22,10 @@ from PySide6.QtGui import (
 from app.markdown import Table
 from app.views.boxed import BoxedText
 from app.views.flow import cells
+from app.views.line_writer import insert_pieces
 from app.views.lines import Line
-from app.views.source_text import Marks, SourceText
+from app.views.marks import Marks
+from app.views.source_text import SourceText
 
 _ACROSS, _ABOVE = 12.0, 4.0  # px about the text of a cell
 _HEADER_LEVEL = 3  # looks like a small heading
@@ -97,7 +99,7 @@ class TableText(SourceText):
         cursor.setPosition(cell.lastCursorPosition().position(), QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         cursor.setBlockFormat(self._formats.block(line))
-        self._insert(cursor, line, 0, 0)
+        insert_pieces(cursor, self._formats, line)
 
     def set_theme(self) -> None:
         self._table = None

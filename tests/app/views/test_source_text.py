@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.views.lines import Line, Piece, cut, length_of, offset_at, plain, ranges
-from app.views.source_text import EDGE, Marks, SourceText
+from app.views.marks import Marks
+from app.views.source_text import EDGE, SourceText
 
 
 @pytest.fixture
