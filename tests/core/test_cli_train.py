@@ -67,7 +67,8 @@ def test_help_names_every_default(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_reach_the_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
     options = cli._parser().parse_args(
         "train --out o --tokens 7 --heads 3 --layers 2 --draft-vocab 0 --epochs 9 --batch 11 --learning-rate 0.5 "
-        "--accumulate 2 --self-written 1 --from-file 0.1 --multi-turn 0.2 --temperatures 0.1,0.2 --places 4 --seed 6".split()
+        "--accumulate 2 --self-written 1 --from-file 0.1 --multi-turn 0.2 --temperatures 0.1,0.2 --places 4 "
+        "--seed 6".split()
     )
     data = DistillConfig(**cli_train._values(options, DistillConfig))
     assert (data.from_file, data.multi_turn) == (0.1, 0.2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -26,7 +27,9 @@ def test_every_line_is_an_exact_version() -> None:
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*", line), line
 
 
-@pytest.mark.parametrize("name", [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])])
+@pytest.mark.parametrize(
+    "name", [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
+)
 def test_every_dependency_is_pinned(name: str) -> None:
     assert name.lower() in PINS
 

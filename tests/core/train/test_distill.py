@@ -19,13 +19,13 @@ from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine import Engine
 from medusa_core.errors import ConfigError, DiskFull, NoChatTemplate, OutOfMemory, TrainingError
 from medusa_core.events import Finished
+from medusa_core.prompt_file import FilePrompt
 from medusa_core.state import State
 from medusa_core.text import ChatText
 from medusa_core.tiny import END_ID, tiny_model, tiny_tokenizer
 from medusa_core.train import distill as room
 from medusa_core.train.distill import distill
 from medusa_core.train.plan import plan
-from medusa_core.prompt_file import FilePrompt
 from medusa_core.train.shards import Reply, read_shards
 
 SMALL = DistillConfig(

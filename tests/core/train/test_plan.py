@@ -7,8 +7,8 @@ from itertools import islice
 import pytest
 
 from medusa_core.config import DistillConfig
-from medusa_core.train.plan import Conversation, conversation_of, plan
 from medusa_core.prompt_file import FilePrompt
+from medusa_core.train.plan import Conversation, conversation_of, plan
 
 
 def first(count: int, config: DistillConfig, file: tuple[FilePrompt, ...] = (), **writers: int) -> list[Conversation]:
