@@ -38,6 +38,7 @@ class LinkDialog(QDialog):
         for label in (title, self.address, note):
             column.addWidget(label)
         column.addLayout(self._buttons(is_mail=is_mail))
+        self.cancel_button.setFocus()
 
     def _buttons(self, *, is_mail: bool) -> QHBoxLayout:
         self.open_button = QPushButton("Write" if is_mail else "Open")
@@ -47,7 +48,6 @@ class LinkDialog(QDialog):
         self.copy_button.clicked.connect(self.copy)
         self.cancel_button.clicked.connect(self.reject)
         self.cancel_button.setDefault(True)
-        self.cancel_button.setFocus()
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.copy_button)

@@ -34,7 +34,8 @@ def test_a_question_is_answered_word_for_word(app: Application, ask: Ask, chat: 
     assert isinstance(finished, Finished)
     reply = app.views.chat.replies()[0]
     assert reply.text.text == finished.text
-    assert reply.text.toPlainText() == finished.text
+    (prose,) = reply.text.parts
+    assert prose.toPlainText() == finished.text
     assert reply.footer.text().startswith(f"{finished.tokens}\u00a0tokens")
     assert f"{finished.tokens_per_step:.2f}" in reply.footer.text()
     assert app.views.panel.steps == tuple(event for event in chat.events if isinstance(event, Step))

@@ -60,5 +60,6 @@ def test_a_click_on_a_link_asks(qtbot: QtBot, theme: Theme, opened: list[str]) -
     dialog = reply.findChild(LinkDialog)
     assert dialog is not None
     assert dialog.isVisible()
+    assert dialog.focusWidget() is dialog.cancel_button
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert opened == []
