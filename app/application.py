@@ -21,7 +21,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
-from app.controller import Controller, Views
+from app.controller import Controller, Phase, Views
+from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
 from app.memory import in_words, resident_bytes
@@ -67,6 +68,7 @@ class Application(QObject):
 
     def __init__(self, profile: Path, cache: Path, opener: Opener) -> None:
         super().__init__()
+        self._garbage = GuiGarbage(self)
         self._themes = looks.load_themes()
         self._window_file = JsonFile(profile / "window.json")
         self._settings_file = JsonFile(profile / SETTINGS_FILE)
@@ -82,6 +84,7 @@ class Application(QObject):
         self._connect()
         self.controller.use_settings(settings, problem)
         self.controller.settings_changed.connect(self.dress)
+        self.controller.phase_changed.connect(self.settle)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self.dress)
         self._restore_window()
         self._memory_timer = QTimer(self)
@@ -150,6 +153,12 @@ class Application(QObject):
         sys.stderr.write(details)
         self.views.notices.tell(Notice(Topic.UNEXPECTED, f"Something unexpected went wrong: {error}", details))
 
+    def settle(self, phase: object) -> None:
+        """A loaded model brings a million objects that stay: collecting garbage must not look through them again."""
+        if phase is Phase.READY:
+            self.controller.phase_changed.disconnect(self.settle)
+            self._garbage.settle()
+
     def close(self) -> None:
         """Keep what is to be kept, stop the job and end its thread."""
         self.controller.save_settings()
@@ -160,6 +169,8 @@ class Application(QObject):
         self.views.dialog.close()
         self.window.hide()  # the thread may need a moment; nobody has to watch
         self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS)
+        if self._closed_cleanly:
+            self._garbage.stop()
 
     @property
     def closed_cleanly(self) -> bool:

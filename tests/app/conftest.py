@@ -19,6 +19,22 @@ from medusa_core.events import Progress
 from medusa_core.testing import ReplayChat, scripted_reply
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _garbage_stays_until_the_module_ends() -> Iterator[None]:
+    """As in the app: no other thread may be the one that frees Qt objects in circles."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _garbage_is_freed_in_this_thread() -> Iterator[None]:
+    gc.disable()  # an application that was closed has given back to the automatic collector
+    yield
+    gc.collect(1)
+
+
 @pytest.fixture(autouse=True)
 def _no_thread_left_behind() -> Iterator[None]:
     """Fail a test that leaves a QThread running: Qt would abort the process when it is destroyed."""
