@@ -183,6 +183,9 @@ def check_fit(folder: Path, precision: str, device: torch.device) -> None:
     # 1.3: fp32 on the CPU also holds the embedding beside the packed output head.
     needed = int(_stored_parameters(folder) * _BYTES[precision] * 1.3) + _MARGIN_BYTES
     if device.type == "cuda":
+        # What a model unloaded before still reserves is free. Python's own garbage is not collected here: this runs in
+        # the app's worker thread, where widgets must not be freed.
+        torch.cuda.empty_cache()
         available = torch.cuda.mem_get_info(device)[0]
         where = "are free on the GPU"
     else:
