@@ -110,11 +110,9 @@ def test_the_same_message_again_gives_the_same_reply(chat: Chat) -> None:
 def test_heads_are_used_where_asked_for(folder: Path, heads: Path, accept: str) -> None:
     chat = opened(folder, heads)
     assert (chat.info.num_heads, chat.info.heads_name, chat.info.heads_problem) == (2, "own", "")
-    config = DecodingConfig(max_new_tokens=12, drafter="medusa")
+    config = DecodingConfig(max_new_tokens=12, drafter="medusa", tree="ranked")
     if accept == "typical":
-        config = DecodingConfig(
-            max_new_tokens=12, drafter="medusa", acceptance=TypicalAcceptance(epsilon=0.0, delta=0.0)
-        )
+        config = replace(config, acceptance=TypicalAcceptance(epsilon=0.0, delta=0.0))
     drafted = list(chat.reply([user("Hi")], config))
     plain = list(chat.reply([user("Hi")], DecodingConfig(max_new_tokens=12, drafter="none")))
     assert {len(event.nodes) for event in drafted if isinstance(event, Step)} == {4}

@@ -111,7 +111,8 @@ def test_the_calibrated_tree_has_the_size_that_pays(state: State) -> None:
         (statistics(), DEAR, 2),
         (None, DEAR, 0),
     ):
-        made = Drafters(checkpoint(measured), V, costs).drafter(DecodingConfig(drafter="medusa", nodes=nodes))
+        wanted = DecodingConfig(drafter="medusa", nodes=nodes, tree="ranked")
+        made = Drafters(checkpoint(measured), V, costs).drafter(wanted)
         assert isinstance(made, MedusaDrafter)
         sizes.append(len(made.propose(state, 100).tree))
     assert sizes == [4, 2, 3, 4]
