@@ -27,6 +27,7 @@ from medusa_core.events import Progress
 from medusa_core.model_info import ChatMessage
 from medusa_core.prompt_file import FilePrompt, digest
 from medusa_core.text import ChatText
+from medusa_core.train.draw import draw
 from medusa_core.train.plan import Conversation, conversation_of, plan
 from medusa_core.train.room import check_disk, check_memory, check_writable
 from medusa_core.train.shards import Reply, WrittenReply, write_shard, written_replies
@@ -41,7 +42,6 @@ _PREFILL_CHUNK = 256
 _REPORT_SECONDS = 5.0
 _MOST_DROPS = 500  # prompts in a row
 _STATE_BYTES = 2  # hidden states are kept in bfloat16
-_DRAW_BLOCK = 256  # tokens: a drawn token is found by its block's share first
 
 
 @dataclass(slots=True)
@@ -287,7 +287,7 @@ class _Batch:
         if warm:
             places, temperatures, points = zip(*warm, strict=True)  # points in (0, 1]
             scaled = logits[list(places)].float() / logits.new_tensor(temperatures, dtype=torch.float32)[:, None]
-            chosen[list(places)] = _draw(scaled.softmax(-1), logits.new_tensor(points, dtype=torch.float32))
+            chosen[list(places)] = draw(scaled.softmax(-1), logits.new_tensor(points, dtype=torch.float32))
         return chosen
 
     def _end(self, job: _Job) -> list[Reply]:
@@ -335,21 +335,3 @@ class _Batch:
                 f"{self._longest_prompt} tokens, of which the chat template opens with {opening}; or the model does "
                 "not end the messages it writes itself, then do without them (--self-written 0)."
             )
-
-
-def _draw(probabilities: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
-    """The token at which the running sum of probabilities (M, V) reaches points (M,) in (0, 1]; returns (M,).
-
-    By blocks first, so that only one block a row is summed up token by token.
-    """
-    rows, vocab = probabilities.shape
-    padded = torch.nn.functional.pad(probabilities, (0, -vocab % _DRAW_BLOCK))
-    blocks = padded.view(rows, -1, _DRAW_BLOCK)
-    sums = blocks.sum(-1).cumsum(-1)
-    # The sum of all probabilities differs from 1 by rounding; the point is a share of what there is.
-    wanted = (points * sums[:, -1])[:, None]
-    block = torch.searchsorted(sums, wanted).clamp_max_(sums.shape[1] - 1)
-    before = torch.where(block > 0, sums.gather(1, (block - 1).clamp_min(0)), 0.0)
-    inside = blocks.take_along_dim(block[..., None], 1)[:, 0].cumsum(-1)
-    place = torch.searchsorted(inside, wanted - before).clamp_max_(_DRAW_BLOCK - 1)
-    return (block * _DRAW_BLOCK + place)[:, 0].clamp_max_(vocab - 1)

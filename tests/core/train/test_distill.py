@@ -279,19 +279,6 @@ def test_a_folder_that_cannot_be_made(backbone: LeanBackbone, text: ChatText, tm
         list(distill(backbone, text, tmp_path / "file" / "data", SMALL))
 
 
-def test_draws_by_blocks_are_the_draws_of_the_running_sum() -> None:
-    generator = torch.Generator().manual_seed(0)
-    probabilities = torch.rand(64, 1000, generator=generator) ** 8
-    probabilities[:, ::3] = 0
-    probabilities /= probabilities.sum(-1, keepdim=True)
-    points = torch.rand(64, generator=generator)
-    expected = torch.searchsorted(probabilities.double().cumsum(-1), points.double()[:, None])[:, 0]
-    assert (room._draw(probabilities, points) == expected).float().mean() > 0.95, "up to rounding at a border"
-    assert (probabilities.gather(1, room._draw(probabilities, points)[:, None]) > 0).all()
-    last = room._draw(torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([1.0]))
-    assert last.tolist() == [1]
-
-
 def test_some_conversations_go_on(backbone: LeanBackbone, text: ChatText, tmp_path: Path) -> None:
     config = options(multi_turn=0.5, tokens=600, temperatures=(0.0, 0.9))
     replies = write(backbone, text, tmp_path, config)
