@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
+from app.views.abstract import AbstractQt
 from app.views.blocks import BlockColumn
 from app.views.copy_button import CopyButton
 from app.views.lines import plain
@@ -36,7 +39,7 @@ def counted(number: int, noun: str) -> str:
     return f"{grouped(number)} {noun if number == 1 else noun + 's'}"
 
 
-class Message(QFrame):
+class Message(QFrame, metaclass=AbstractQt):
     """A text with a copy button that appears on hover and on focus."""
 
     caret_moved = Signal(QRectF)  # where the keyboard caret is, in this widget's coordinates
@@ -50,9 +53,9 @@ class Message(QFrame):
     def set_theme(self, theme: Theme) -> None:
         self.copy_button.set_theme(theme)
 
+    @abstractmethod
     def source(self) -> str:
         """The whole text, as it was written."""
-        raise NotImplementedError
 
     def copy(self) -> None:
         """Put the whole text on the clipboard, as it was written."""

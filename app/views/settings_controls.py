@@ -5,6 +5,7 @@ Knows nothing of the dialog around the controls, or of what an option does.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from app.options import Choice, Number, Option, Place, Presets, Text
 from app.settings import Settings
+from app.views.abstract import AbstractQt
 from app.views.settings_presets import PresetPicker
 
 _PROMPT_LINES = 6
@@ -35,7 +37,7 @@ _NUMBER_WIDTH = 168  # px
 _RADIO_INDENT = 24  # px, to the text of a radio button
 
 
-class OptionControl(QObject):
+class OptionControl(QObject, metaclass=AbstractQt):
     """The widget of one option. Subclasses know how it shows and reads a value."""
 
     changed = Signal(str, object)  # (key, new value), by the person only
@@ -49,16 +51,13 @@ class OptionControl(QObject):
         self.named().setAccessibleName(option.label)
         self.named().setAccessibleDescription(option.help)
 
+    @abstractmethod
     def _build(self) -> QWidget:
-        raise NotImplementedError
+        """Make the widget."""
 
-    def show_value(self, value: Any) -> None:
-        """Show a value without reporting it as a change."""
-        raise NotImplementedError
-
+    @abstractmethod
     def show_settings(self, settings: Settings) -> None:
-        """Show the option's value in these settings."""
-        self.show_value(settings[self.option.key])
+        """Show what these settings hold, without reporting it as a change."""
 
     def named(self) -> QWidget:
         """The widget that takes the keyboard."""
@@ -79,7 +78,18 @@ class OptionControl(QObject):
         widget.installEventFilter(self)
 
 
-class _ExplainedChoice(OptionControl):
+class _ValueControl(OptionControl):
+    """A control that shows its option's own value and nothing else."""
+
+    @abstractmethod
+    def show_value(self, value: Any) -> None:
+        """Show a value without reporting it as a change."""
+
+    def show_settings(self, settings: Settings) -> None:
+        self.show_value(settings[self.option.key])
+
+
+class _ExplainedChoice(_ValueControl):
     """Radio buttons, each with a sentence of its own."""
 
     option: Choice
@@ -110,7 +120,7 @@ class _ExplainedChoice(OptionControl):
         self.report(self.option.alternatives[number].value)
 
 
-class _PlainChoice(OptionControl):
+class _PlainChoice(_ValueControl):
     option: Choice
 
     def _build(self) -> QWidget:
@@ -129,7 +139,7 @@ class _PlainChoice(OptionControl):
         self.report(self._box.itemData(number))
 
 
-class _NumberControl(OptionControl):
+class _NumberControl(_ValueControl):
     """A spin box; where the option can be automatic, a tick above it."""
 
     option: Number
@@ -186,7 +196,7 @@ class _NumberControl(OptionControl):
         self.report(int(self.option.low) if automatic else self._box.value())
 
 
-class _TextControl(OptionControl):
+class _TextControl(_ValueControl):
     option: Text
     is_wide = True
 
@@ -231,7 +241,7 @@ class _PresetsControl(OptionControl):
         self.changed.emit(self.option.target, text)
 
 
-class _PlaceControl(OptionControl):
+class _PlaceControl(_ValueControl):
     option: Place
     is_wide = True
 
