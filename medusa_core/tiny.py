@@ -6,7 +6,11 @@ Knows nothing of decoding.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medusa_core.backbone.base import Backbone
+    from medusa_core.tree import RankedTree
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
@@ -79,4 +83,23 @@ def save_tiny_model(folder: Path, family: str = "llama", *, tied: bool = False, 
     """A model folder that every command of the program takes."""
     tiny_model(family, tied=tied, seed=seed).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def save_untrained_heads(folder: Path, backbone: Backbone, tree: RankedTree) -> Path:
+    """Two heads for the backbone that repeat its own next token, and a tree for them: a folder that `--heads` takes."""
+    from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
+    from medusa_core.heads.medusa import HeadsShape, MedusaHeads
+
+    spec = backbone.spec
+    shape = HeadsShape(
+        num_heads=2,
+        num_layers=1,
+        hidden_size=spec.hidden_size,
+        vocab_size=spec.vocab_size,
+        draft_vocab_size=spec.vocab_size,
+        shared_output=True,
+    )
+    base = BaseModel(spec.name, spec.family, spec.fingerprint)
+    save_heads(folder, HeadsCheckpoint(MedusaHeads(shape, backbone.output_weight), tree, base))
     return folder

@@ -16,10 +16,8 @@ from medusa_core.chat import Chat, open_folder
 from medusa_core.config import DecodingConfig, DrafterName, SamplingAcceptance, TypicalAcceptance
 from medusa_core.errors import NoChatTemplate, OutOfMemory
 from medusa_core.events import Event, Finished, Prefilled, Source, Step, StopReason
-from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
-from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.model_info import ChatMessage
-from medusa_core.tiny import save_tiny_model
+from medusa_core.tiny import save_tiny_model, save_untrained_heads
 from medusa_core.tree import RankedTree, Tree
 
 CONFIG = DecodingConfig(max_new_tokens=24)
@@ -58,19 +56,7 @@ def chat(folder: Path) -> Chat:
 
 @pytest.fixture
 def heads(folder: Path, tmp_path: Path) -> Path:
-    backbone = opened(folder).backbone
-    spec = backbone.spec
-    shape = HeadsShape(
-        num_heads=2,
-        num_layers=1,
-        hidden_size=spec.hidden_size,
-        vocab_size=spec.vocab_size,
-        draft_vocab_size=spec.vocab_size,
-        shared_output=True,
-    )
-    base = BaseModel(spec.name, spec.family, spec.fingerprint)
-    save_heads(tmp_path / "heads", HeadsCheckpoint(MedusaHeads(shape, backbone.output_weight), TREE, base))
-    return tmp_path / "heads"
+    return save_untrained_heads(tmp_path / "heads", opened(folder).backbone, TREE)
 
 
 def test_text_spans_and_pieces_agree_with_the_tokens(chat: Chat) -> None:

@@ -14,9 +14,8 @@ from medusa_core import cli, hub
 from medusa_core.backbone import cost
 from medusa_core.backbone.load import load_backbone
 from medusa_core.head_statistics import HeadStatistics
-from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
-from medusa_core.heads.medusa import HeadsShape, MedusaHeads
-from medusa_core.tiny import save_tiny_model
+from medusa_core.heads.checkpoint import load_heads
+from medusa_core.tiny import save_tiny_model, save_untrained_heads
 from medusa_core.tree import ROOT_ONLY, RankedTree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,20 +30,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def heads(model: Path, tmp_path: Path) -> Path:
-    backbone = loaded(model)
-    spec = backbone.spec
-    shape = HeadsShape(
-        num_heads=2,
-        num_layers=1,
-        hidden_size=spec.hidden_size,
-        vocab_size=spec.vocab_size,
-        draft_vocab_size=spec.vocab_size,
-        shared_output=True,
-    )
-    untrained = MedusaHeads(shape, backbone.output_weight)
-    base = BaseModel(name=spec.name, family=spec.family, fingerprint=spec.fingerprint)
-    save_heads(tmp_path / "heads", HeadsCheckpoint(untrained, RankedTree(ROOT_ONLY, (0,)), base))
-    return tmp_path / "heads"
+    return save_untrained_heads(tmp_path / "heads", loaded(model), RankedTree(ROOT_ONLY, (0,)))
 
 
 def loaded(model: Path):  # type: ignore[no-untyped-def]

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.chat import Chat, open_folder
-from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, save_heads
-from medusa_core.heads.medusa import HeadsShape, MedusaHeads
-from medusa_core.tiny import save_tiny_model
+from medusa_core.tiny import save_tiny_model, save_untrained_heads
 from medusa_core.tree import RankedTree, Tree
 
 TREE = RankedTree(Tree((0, 0, 0, 1, 0, 1)), (0, 0, 1, 0, 2, 1))
@@ -32,20 +30,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_heads(tiny_folder: Path) -> Path:
-    backbone = opened(tiny_folder, None).backbone
-    spec = backbone.spec
-    shape = HeadsShape(
-        num_heads=2,
-        num_layers=1,
-        hidden_size=spec.hidden_size,
-        vocab_size=spec.vocab_size,
-        draft_vocab_size=spec.vocab_size,
-        shared_output=True,
-    )
-    base = BaseModel(spec.name, spec.family, spec.fingerprint)
-    heads = tiny_folder.parent / "heads"
-    save_heads(heads, HeadsCheckpoint(MedusaHeads(shape, backbone.output_weight), TREE, base))
-    return heads
+    return save_untrained_heads(tiny_folder.parent / "heads", opened(tiny_folder, None).backbone, TREE)
 
 
 @pytest.fixture(scope="session")
