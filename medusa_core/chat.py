@@ -23,7 +23,7 @@ from medusa_core.config import Acceptance, DecodingConfig, Device, Dtype, Sampli
 from medusa_core.drafters.choice import Drafters
 from medusa_core.engine import Engine
 from medusa_core.errors import CheckpointError
-from medusa_core.events import Event, Finished, Node, Progress, Step
+from medusa_core.events import Event, Finished, Node, Prefilled, Progress, Step
 from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapters
 from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
 from medusa_core.heads.cost import brief_heads_costs
@@ -52,13 +52,19 @@ class Chat:
         self._state = State(backbone.new_cache())
 
     def reply(
-        self, messages: Sequence[ChatMessage], config: DecodingConfig, stop: Callable[[], bool] = lambda: False
+        self,
+        messages: Sequence[ChatMessage],
+        config: DecodingConfig,
+        stop: Callable[[], bool] = lambda: False,
+        written: Sequence[int] = (),
     ) -> Iterator[Event]:
         """Answer the conversation: Progress, Prefilled, Steps with their text and spans, Finished.
 
+        `written`: the tokens the reply already begins with. Their text comes with Prefilled; the steps write what
+        follows, and their spans count on. Limits and figures are of what is new.
         Raises NoChatTemplate, or OutOfMemory where an allocation fails on the way; the chat stays usable.
         """
-        prompt = self.text.prompt_ids(messages)
+        prompt = [*self.text.prompt_ids(messages), *written]
         engine = Engine(
             self.backbone,
             self._drafters.drafter(config),
@@ -67,27 +73,34 @@ class Chat:
             max_new_tokens=config.max_new_tokens,
         )
         increments = self.text.increments()
+        increments.begin(written)
         try:
             with memory_errors(_NO_MEMORY):
                 for event in engine.generate(self._state, prompt, stop):
-                    yield self._with_text(event, increments)
+                    yield self._with_text(event, increments, written)
         except Exception:
             self._forget()  # rows and tokens may disagree now; the next turn reads everything anew
             raise
+
+    def reply_ids(self, text: str) -> list[int]:
+        """A text as the tokens that a reply can begin with."""
+        return self.text.reply_ids(text)
 
     def _forget(self) -> None:
         self._state = State(self.backbone.new_cache())
         if self.backbone.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _with_text(self, event: Event, increments: Increments) -> Event:
+    def _with_text(self, event: Event, increments: Increments, written: Sequence[int]) -> Event:
+        if isinstance(event, Prefilled):
+            return replace(event, text=increments.text)
         if isinstance(event, Step):
             spans = tuple(increments.add(token) for token in event.token_ids)
             nodes = tuple(self._with_pieces(node) for node in event.nodes)
             return replace(event, nodes=nodes, spans=spans, text=increments.release())
         if isinstance(event, Finished):
             tail = increments.flush()
-            return replace(event, tail=tail, text=increments.text)
+            return replace(event, token_ids=(*written, *event.token_ids), tail=tail, text=increments.text)
         return event
 
     def _with_pieces(self, node: Node) -> Node:

@@ -89,10 +89,11 @@ class Progress:
 class Prefilled:
     """The prompt has been read; decoding starts."""
 
-    prompt_tokens: int
+    prompt_tokens: int  # with the tokens that the reply was told to begin with
     reused_tokens: int  # prompt tokens whose cache rows were kept from the turn before
     context_size: int  # tokens the model can hold
     seconds: float
+    text: str = ""  # of the tokens that the reply was told to begin with, as far as they make whole characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +124,10 @@ class Finished:
     """The reply has ended. The last event of every reply."""
 
     reason: StopReason
-    token_ids: tuple[int, ...]
-    text: str  # the whole reply
+    token_ids: tuple[int, ...]  # the whole reply, with what it was told to begin with; so is its text
+    text: str
     tail: str  # text released only now (bytes of a character that never became whole); usually ""
-    tokens: int
+    tokens: int  # that its steps wrote
     steps: int
     tokens_per_step: float
     tokens_per_second: float  # decoding only, prefill apart

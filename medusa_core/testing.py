@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from medusa_core.config import DecodingConfig
@@ -94,7 +94,7 @@ def _scripted_step(index: int, before: str, tokens_before: int, count: int, head
 
 def _scripted_node(i: int, parent: int, depth: int, rank: int, path: list[int], rng: random.Random) -> Node:
     word = rng.randrange(len(_WORDS))
-    text = _WORDS[word] if _WORDS[word] == "." else " " + _WORDS[word]
+    text = _text_of(word)
     probability = rng.random() / (rank + 1)
     tried = i > 0 and parent in path
     if i == 0:
@@ -127,7 +127,7 @@ def _scripted_node(i: int, parent: int, depth: int, rank: int, path: list[int], 
 class ReplayChat:
     """Stands in for `medusa_core.chat.Chat`: answers every message with the same recorded events.
 
-    `seconds_per_step` paces it; `calls` keeps what it was asked, for assertions; `error` is raised after
+    `seconds_per_step` paces it; `calls` and `written` keep what it was asked, for assertions; `error` is raised after
     `error_after` events where given.
     """
 
@@ -136,6 +136,7 @@ class ReplayChat:
     error: Exception | None = None
     error_after: int = 0
     calls: list[tuple[list[ChatMessage], DecodingConfig]] = field(default_factory=list)
+    written: list[tuple[int, ...]] = field(default_factory=list)
     info: ModelInfo = field(
         default_factory=lambda: ModelInfo(
             name="Replay", dtype="fp32", device="cpu", parameters=0, context_size=8192, num_heads=4, heads_name="replay"
@@ -143,13 +144,21 @@ class ReplayChat:
     )
 
     def reply(
-        self, messages: Iterable[ChatMessage], config: DecodingConfig, stop: Callable[[], bool] = lambda: False
+        self,
+        messages: Iterable[ChatMessage],
+        config: DecodingConfig,
+        stop: Callable[[], bool] = lambda: False,
+        written: Sequence[int] = (),
     ) -> Iterator[Event]:
-        """The recorded events; ends early with reason `cancelled` once `stop()` is true, as the real chat does."""
+        """The recorded events; ends early with reason `cancelled` once `stop()` is true, as the real chat does.
+
+        With `written`, those that come after so many tokens, numbered and placed as the real chat does.
+        """
         self.calls.append((list(messages), config))
-        metrics, text = ReplyMetrics(), ""
-        ids: list[int] = []
-        for number, event in enumerate(self.events):
+        self.written.append(tuple(written))
+        metrics, text = ReplyMetrics(), "".join(_text_of(token) for token in written)
+        ids = list(written)
+        for number, event in enumerate(_after(self.events, len(written), text)):
             if self.error is not None and number >= self.error_after:
                 raise self.error
             if isinstance(event, Step):
@@ -160,6 +169,40 @@ class ReplayChat:
                 metrics.add(event)
                 text += event.text
                 ids += event.token_ids
+            if isinstance(event, Finished) and written:
+                yield _finished(event.reason, metrics, text, ids)
+                return
+            yield event
+
+    def reply_ids(self, text: str) -> list[int]:
+        """The words of the script that the text is made of; others are left out."""
+        words = text.replace(".", " .").split()
+        return [_WORDS.index(word) for word in words if word in _WORDS]
+
+
+def _text_of(token_id: int) -> str:
+    word = _WORDS[token_id % len(_WORDS)]
+    return word if word == "." else " " + word
+
+
+def _after(events: Iterable[Event], tokens: int, text: str) -> Iterator[Event]:
+    """What a reply that begins with so many tokens, and their text, goes on with."""
+    if not tokens:
+        yield from events
+        return
+    before = index = 0
+    shift: int | None = None
+    for event in events:
+        if isinstance(event, Prefilled):
+            yield replace(event, text=text)
+        elif isinstance(event, Step):
+            before += len(event.token_ids)
+            if before > tokens or index:
+                shift = len(text) - event.spans[0][0] if shift is None else shift
+                spans = tuple((start + shift, end + shift) for start, end in event.spans)
+                yield replace(event, index=index, spans=spans)
+                index += 1
+        else:
             yield event
 
 

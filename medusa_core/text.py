@@ -70,6 +70,11 @@ class ChatText:
         ids: list[int] = self._tokenizer.encode(rendered, add_special_tokens=False)
         return ids
 
+    def reply_ids(self, text: str) -> list[int]:
+        """A reply that begins with this text, as tokens; for replies whose own tokens are not known any more."""
+        ids: list[int] = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
+        return ids
+
     def user_opening_ids(self) -> list[int]:
         """Everything up to the first character of a user's message: found by rendering a marker and cutting there."""
         rendered = self._render([{"role": "user", "content": _MARKER}], add_generation_prompt=False)
@@ -118,8 +123,7 @@ class ChatText:
             )
         except (TemplateError, ValueError) as error:
             raise NoChatTemplate(f"The model's chat template refuses this conversation: {error}") from error
-        # Half a surrogate pair can be pasted into a message, and no tokenizer takes it.
-        return rendered.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return _without_surrogates(rendered)
 
     def _piece(self, token_id: int) -> str:
         text: str = self._tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
@@ -165,6 +169,12 @@ class Increments:
         self._complete(complete)
         return start, len(self.text)
 
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Take the tokens that a reply begins with; their whole characters count as given out."""
+        for token_id in token_ids:
+            self.add(token_id)
+        self.released = len(self.text)  # also what may go on: it was shown when it was written
+
     def release(self) -> str:
         """The text that may be shown now and was not given out before."""
         end = _closed(self.text, self.released)
@@ -184,6 +194,11 @@ class Increments:
             self.text += text
             self._from = self._done
         self._done = tokens
+
+
+def _without_surrogates(text: str) -> str:
+    """Half a surrogate pair can be pasted into a message, and no tokenizer takes it."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _closed(text: str, start: int) -> int:

@@ -13,7 +13,14 @@ import torch
 
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.chat import Chat, open_folder
-from medusa_core.config import DecodingConfig, DrafterName, SamplingAcceptance, TypicalAcceptance
+from medusa_core.config import (
+    Acceptance,
+    DecodingConfig,
+    DrafterName,
+    GreedyAcceptance,
+    SamplingAcceptance,
+    TypicalAcceptance,
+)
 from medusa_core.errors import NoChatTemplate, OutOfMemory
 from medusa_core.events import Event, Finished, Prefilled, Source, Step, StopReason
 from medusa_core.model_info import ChatMessage
@@ -85,6 +92,46 @@ def test_a_second_turn_reuses_the_first_and_answers_as_a_fresh_chat(chat: Chat, 
     assert isinstance(fresh[0], Prefilled)
     assert fresh[0].reused_tokens == 0
     assert finish(iter(second)).token_ids == finish(iter(fresh)).token_ids
+
+
+@pytest.mark.parametrize("acceptance", [GreedyAcceptance(), SamplingAcceptance(temperature=1.3)])
+@pytest.mark.parametrize("place", [1, 7, 13])
+def test_a_reply_goes_on_from_what_is_written_as_if_it_had_never_stopped(
+    chat: Chat, acceptance: Acceptance, place: int
+) -> None:
+    config = DecodingConfig(acceptance=acceptance, max_new_tokens=24, seed=3)
+    whole = finish(chat.reply([user("Tell me")], config))
+    written = whole.token_ids[:place]
+    config = replace(config, max_new_tokens=24 - place)
+    prefilled, *steps, finished = list(chat.reply([user("Tell me")], config, written=written))
+    assert isinstance(prefilled, Prefilled)
+    assert isinstance(finished, Finished)
+    assert prefilled.prompt_tokens == whole.prompt_tokens + place
+    assert finished.token_ids == whole.token_ids
+    assert finished.tokens == whole.tokens - place
+    assert whole.text.startswith(prefilled.text.rstrip("\ufffd"))
+    texts = [step.text for step in steps if isinstance(step, Step)]
+    assert prefilled.text + "".join(texts) + finished.tail == finished.text == whole.text
+    spans = [span for step in steps if isinstance(step, Step) for span in step.spans]
+    assert spans[0][0] == len(prefilled.text)
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(spans))
+
+
+def test_tokens_nobody_drew_can_be_written_too(chat: Chat) -> None:
+    """A person may choose another word than the model did, and a text may have to be made into tokens again."""
+    whole = finish(chat.reply([user("Tell me")], CONFIG))
+    other = (*whole.token_ids[:3], *chat.reply_ids("Zoo"))
+    finished = finish(chat.reply([user("Tell me")], CONFIG, written=other))
+    assert finished.token_ids[: len(other)] == other
+    assert finished.text.startswith(chat.text.decode(other).rstrip("\ufffd"))
+    assert chat.text.decode(chat.reply_ids("Once upon a time")) == "Once upon a time"
+
+
+def test_a_written_reply_that_fills_the_context_is_kept(chat: Chat) -> None:
+    written = chat.reply_ids("a" * 400)
+    finished = finish(chat.reply([user("Hi")], CONFIG, written=written))
+    assert (finished.reason, finished.tokens) == (StopReason.CONTEXT_FULL, 0)
+    assert finished.token_ids == tuple(written)
 
 
 def test_the_same_message_again_gives_the_same_reply(chat: Chat) -> None:
