@@ -24,10 +24,12 @@ from medusa_core.drafters.choice import Drafters
 from medusa_core.engine import Engine
 from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Prefilled, Progress, Step
+from medusa_core.figures import measured
 from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapters
 from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
 from medusa_core.heads.cost import brief_heads_costs
-from medusa_core.model_info import ChatMessage, ModelInfo
+from medusa_core.model_info import ChatMessage, ModelInfo, Weight
+from medusa_core.scoring import weigh
 from medusa_core.state import State
 from medusa_core.text import ChatText, Increments
 
@@ -85,6 +87,13 @@ class Chat:
     def reply_ids(self, text: str) -> list[int]:
         """A text as the tokens that a reply can begin with."""
         return self.text.reply_ids(text)
+
+    def weigh(
+        self, messages: Sequence[ChatMessage], written: Sequence[int], token_ids: Sequence[int]
+    ) -> tuple[Weight, ...]:
+        """What the model thinks of each of `token_ids` as the token after the reply's first tokens, `written`."""
+        with memory_errors(_NO_MEMORY):
+            return weigh(self.backbone, [*self.text.prompt_ids(messages), *written], token_ids)
 
     def _forget(self) -> None:
         self._state = State(self.backbone.new_cache())
@@ -161,6 +170,7 @@ def open_folder(
     table = None
     if costs is not None:
         table = yield from brief_heads_costs(backbone, checkpoint.heads if checkpoint else None, precision, costs)
+    info = replace(info, measured=measured(table, checkpoint.statistics if checkpoint else None))
     return Chat(backbone, text, checkpoint, info, table)
 
 

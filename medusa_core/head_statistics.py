@@ -19,7 +19,7 @@ from typing import Any
 from medusa_core.errors import StatisticsError
 from medusa_core.tree import RankedTree
 from medusa_core.tree_search import Path as RankPath
-from medusa_core.tree_search import expected_curve, tree_from_paths
+from medusa_core.tree_search import expected_curve, paths_of, tree_from_paths
 
 FILE = "statistics.json"
 SIZES = (4, 8, 16, 32, 64)  # draft nodes that expectations are reported for
@@ -67,6 +67,14 @@ class PathStatistics:
     def expected(self, draft_nodes: int) -> tuple[float, ...]:
         """Tokens a step by draft nodes, 0 to at most `draft_nodes`, of the best tree of each size."""
         return expected_curve(self.tree(draft_nodes), self.counts(), self.steps)
+
+    def acceptance(self, draft_nodes: int) -> tuple[float, ...]:
+        """(K,): the share of steps in which the best tree of so many draft nodes has at least k guesses kept."""
+        counts = self.counts()
+        kept = [0] * len(self.tried)
+        for path in paths_of(self.tree(draft_nodes)):
+            kept[len(path) - 1] += counts[path]
+        return tuple(count / max(self.steps, 1) for count in kept)
 
     def __add__(self, other: PathStatistics) -> PathStatistics:
         """Both together. Paths that were too rare to be kept in either stay uncounted."""

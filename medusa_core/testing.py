@@ -24,7 +24,7 @@ from medusa_core.events import (
     Verdict,
 )
 from medusa_core.metrics import ReplyMetrics
-from medusa_core.model_info import ChatMessage, ModelInfo
+from medusa_core.model_info import ChatMessage, ModelInfo, Weight
 
 if TYPE_CHECKING:
     from medusa_core.records import Accepted, CandidateTree, Scores
@@ -178,6 +178,12 @@ class ReplayChat:
         """The words of the script that the text is made of; others are left out."""
         words = text.replace(".", " .").split()
         return [_WORDS.index(word) for word in words if word in _WORDS]
+
+    def weigh(
+        self, _messages: Sequence[ChatMessage], _written: Sequence[int], token_ids: Sequence[int]
+    ) -> tuple[Weight, ...]:
+        """A tie between all of them."""
+        return tuple(Weight(token, 7.5, 1 / len(token_ids)) for token in token_ids)
 
 
 def _text_of(token_id: int) -> str:

@@ -250,3 +250,13 @@ def test_a_model_without_a_chat_template_says_so(folder: Path) -> None:
     chat.text._tokenizer.chat_template = None
     with pytest.raises(NoChatTemplate, match="no chat template"):
         next(iter(chat.reply([user("Hi")], CONFIG)))
+
+
+def test_tokens_are_weighed_as_the_model_itself_would_after_that_beginning(chat: Chat) -> None:
+    messages = [user("hello")]
+    ids = finish(chat.reply(messages, CONFIG)).token_ids
+    everything = chat.weigh(messages, ids[:7], range(chat.backbone.spec.vocab_size))
+    best = max(everything, key=lambda weight: weight.logit)
+    assert best.token_id == ids[7]  # greedy
+    assert sum(weight.probability for weight in everything) == pytest.approx(1.0, abs=1e-4)
+    assert finish(chat.reply(messages, CONFIG)).token_ids == ids  # it left the conversation alone
