@@ -46,16 +46,37 @@ def _within(name: str, value: float, low: float, high: float) -> None:
 class ModelConfig:
     """Which model, with which heads, where and how precise."""
 
-    model: str = "default"  # "default" or a model folder
+    model: str = "default"  # "default", a model folder, a GGUF file, or ORG/NAME as `models get` fetched it
     heads: str = "default"  # "default", "paper" (heads as in the paper), "none" or a heads folder
     dtype: Dtype = "auto"
     device: Device = "auto"
+    context: int = 0  # tokens of conversation that there must be memory for; 0: what the model reads, 4096 at most
 
     def __post_init__(self) -> None:
+        _within("context", self.context, 0, 100_000_000)
         if self.dtype not in DTYPES:
             raise ConfigError(f"dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
         if self.device not in DEVICES:
             raise ConfigError(f"device is {self.device!r}; it must be one of {', '.join(DEVICES)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubConfig:
+    """Where models come from, and how patiently they are asked for."""
+
+    endpoint: str = "https://huggingface.co"  # the Hub, or a mirror of it
+    token: str = field(default="", repr=False)  # "": ask as nobody in particular
+    offline: bool = False  # refuse every connection
+    attempts: int = 5  # in a row without a byte, before it is given up
+    silence_seconds: float = 20.0  # after which a connection counts as lost
+    longest_wait: float = 120.0  # seconds that the Hub may ask to wait; beyond it, it is left to the user
+
+    def __post_init__(self) -> None:
+        if not self.endpoint.startswith(("https://", "http://")):
+            raise ConfigError(f"endpoint is {self.endpoint!r}; it must begin with https:// (HF_ENDPOINT names a mirror)")
+        _within("attempts", self.attempts, 1, 100)
+        _within("silence_seconds", self.silence_seconds, 0.01, 3600.0)
+        _within("longest_wait", self.longest_wait, 0.0, 86_400.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

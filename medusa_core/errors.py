@@ -10,7 +10,15 @@
     ├── CheckpointError       (ValueError)    a heads file is broken or incomplete
     │   └── CheckpointMismatch                a heads file belongs to another model
     ├── OutOfMemory           (MemoryError)   it does not fit, or an allocation failed
+    │   └── DoesNotFit                        weights, heads and cache together exceed the free memory
     ├── DiskFull              (OSError)       not enough room to write
+    ├── HubError              (OSError)       the Hub refused, cannot be reached, or sent something broken
+    │   ├── HubUnreachable                    no connection: network, proxy, certificate, offline, too busy
+    │   ├── NotOnHub                          no such model, revision or file there
+    │   ├── AccessRefused                     gated, private, or a token that is not accepted
+    │   └── DownloadDamaged                   what arrived is not what the Hub says it is
+    ├── LibraryError          (ValueError)    the folder of models cannot do what was asked of it
+    ├── CatalogueError        (ValueError)    the catalogue of models is broken
     └── TrainingError         (RuntimeError)  training cannot go on (NaN loss, no labels, ...)
 
 Each message names what was wrong, the values, and the way on. Knows nothing of where the message is shown.
@@ -59,8 +67,40 @@ class OutOfMemory(MedusaError, MemoryError):
     """It does not fit into memory, or an allocation failed."""
 
 
+class DoesNotFit(OutOfMemory):
+    """Weights, heads and cache together exceed the free memory."""
+
+
 class DiskFull(MedusaError, OSError):
     """Not enough room to write."""
+
+
+class HubError(MedusaError, OSError):
+    """The Hub refused, cannot be reached, or sent something broken."""
+
+
+class HubUnreachable(HubError):
+    """No connection to the Hub: network, proxy, certificate, offline mode, or it is too busy."""
+
+
+class NotOnHub(HubError):
+    """No such model, revision or file on the Hub."""
+
+
+class AccessRefused(HubError):
+    """The model is gated or private, or the token is not accepted."""
+
+
+class DownloadDamaged(HubError):
+    """What arrived is not what the Hub says it is."""
+
+
+class LibraryError(MedusaError, ValueError):
+    """The folder of models cannot do what was asked of it."""
+
+
+class CatalogueError(MedusaError, ValueError):
+    """The catalogue of models is broken."""
 
 
 class TrainingError(MedusaError, RuntimeError):
