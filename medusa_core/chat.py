@@ -26,8 +26,10 @@ from medusa_core.errors import CheckpointError
 from medusa_core.events import Event, Finished, Node, Prefilled, Progress, Step
 from medusa_core.figures import measured
 from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapters
-from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base, load_heads
+from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base
 from medusa_core.heads.cost import brief_heads_costs
+from medusa_core.heads.formats.load import open_heads
+from medusa_core.heads.notes import heads_note
 from medusa_core.model_info import ChatMessage, ModelInfo, Weight
 from medusa_core.scoring import weigh
 from medusa_core.state import State
@@ -149,7 +151,7 @@ def open_folder(
     checkpoint, problem = None, adapting.problem
     if heads is not None and not problem:
         try:
-            checkpoint = load_heads(heads, backbone)
+            checkpoint = open_heads(heads, backbone)
         except CheckpointError as error:
             problem = str(error)
     if adapting.adapted and checkpoint is None:
@@ -165,6 +167,7 @@ def open_folder(
         num_heads=checkpoint.heads.shape.num_heads if checkpoint else 0,
         heads_name=heads_name if checkpoint else "none",
         heads_problem=problem,
+        heads_note=heads_note(checkpoint, precision) if checkpoint else "",
         adapted=adapting.adapted and checkpoint is not None,
     )
     table = None

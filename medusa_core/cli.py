@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from medusa_core import hub
 from medusa_core.cli_bench import add_bench
 from medusa_core.cli_calibrate import add_calibrate, add_expect
+from medusa_core.cli_convert import add_convert
 from medusa_core.cli_decoding import (
     add_decoding_options,
     decoding_config,
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add_calibrate(commands)
     add_expect(commands)
     add_bench(commands)
+    add_convert(commands)
     return parser
 
 
@@ -88,6 +90,8 @@ def _generate(options: argparse.Namespace) -> int:
         finished = _stream(chat.reply(messages, decoding), log)
     adapted = " · answered by the model as the heads' adapters change it" if chat.info.adapted else ""
     print(_summary(finished) + adapted, file=sys.stderr)
+    if chat.info.heads_note:
+        print(chat.info.heads_note, file=sys.stderr)
     return 0
 
 

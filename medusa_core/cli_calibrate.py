@@ -27,7 +27,9 @@ from medusa_core.theory import (
 if TYPE_CHECKING:
     from medusa_core.calibrate.report import HeadsReport
     from medusa_core.chat import Chat
+    from medusa_core.head_statistics import HeadStatistics
     from medusa_core.heads.checkpoint import HeadsCheckpoint
+    from medusa_core.tree import RankedTree
 
 _OPTIONS = ("tokens", "nodes", "context")
 
@@ -136,8 +138,10 @@ def _calibrate(options: argparse.Namespace) -> int:
     from medusa_core.calibrate.store import check_store, store
     from medusa_core.train.room import check_out
 
-    out = options.out or folder
-    check_store(folder, out, hub.resources_folder())
+    # Beside a file of published heads.
+    place = folder if folder.is_dir() else folder.parent
+    out = options.out or place
+    check_store(place, out, hub.resources_folder())
     if options.out is not None:
         check_out(out)
     model = ModelConfig(model=options.model, heads=options.heads, dtype=options.dtype, device=options.device)
@@ -155,10 +159,24 @@ def _calibrate(options: argparse.Namespace) -> int:
         precision=chat.info.dtype,
     )
     tree = statistics.together.tree(config.nodes)
-    store(folder, out, tree, statistics)
+    if options.out is not None and chat.checkpoint.source:
+        _save_copy(folder, out, chat.checkpoint, tree, statistics)
+    else:
+        store(place, out, tree, statistics)
     report = measured_report(chat, chat.checkpoint.heads, statistics, tree, config.context)
     _print_report(report, out, options.json)
     return 0
+
+
+def _save_copy(heads: Path, out: Path, checkpoint: HeadsCheckpoint, tree: RankedTree, found: HeadStatistics) -> None:
+    """Published heads with what was measured, as a folder of our own format: theirs may hold a whole model."""
+    from medusa_core.heads.checkpoint import save_heads
+    from medusa_core.heads.formats.convert import ours_from
+    from medusa_core.heads.formats.read import read_published
+
+    tensors, shape = read_published(heads), checkpoint.heads.shape
+    tensors = tensors.sharing() if shape.shared_output else tensors.with_own_outputs()
+    save_heads(out, ours_from(tensors, shape.vocab_size, checkpoint.base, tree, found), tensors.dtype)
 
 
 def _print_report(report: HeadsReport, out: Path, path: Path | None) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,7 +43,8 @@ T = TypeVar("T")
 
 FORMAT = "medusa-heads"
 VERSION = 1
-_WEIGHTS, _CONFIG, _TREE = "heads.safetensors", "config.json", "tree.json"
+TREE = "tree.json"
+_WEIGHTS, _CONFIG = "heads.safetensors", "config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +66,31 @@ class HeadsCheckpoint:
     training: dict[str, Any] = field(default_factory=dict)  # the resolved recipe and its figures
     adapters: Adapters | None = None  # what to save; loaded, they are merged into the model and no longer kept apart
     statistics: HeadStatistics | None = None  # what calibration counted; None where it was never measured
+    source: str = ""  # the published format they were read from; "" for ours
     pairs: PairTable | None = None  # what followed what in the text they were trained on; None where nobody counted
 
 
 def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = torch.bfloat16) -> None:
-    """Write the folder: into a temporary sibling first, renamed when whole, so that a kill leaves nothing half-written.
+    """Write the folder, whole or not at all.
 
     A folder of heads that stands there already is replaced. Raises DiskFull, or CheckpointError where it cannot be
     written for another reason; what stood there before then stays.
     """
+    with whole_folder(folder) as part:
+        _write(part, checkpoint, dtype)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A temporary sibling to write heads into, which takes the folder's place at the end: a kill leaves nothing
+    half-written. Raises as `save_heads`."""
     folder = folder.absolute()  # so that "." has a name too
     part = folder.with_name(folder.name + ".part")
     try:
         bring_back(folder)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        _write(part, checkpoint, dtype)
+        yield part
         flush(part)
         _put_in_place(part, folder)
     except (OSError, SafetensorError) as error:
@@ -88,6 +100,9 @@ def save_heads(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype = t
                 f"The disk that holds {folder} is full; free some space and save the heads again."
             ) from error
         raise CheckpointError(f"The heads cannot be written to {folder}: {error}. Choose another folder.") from error
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 def _write(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype) -> None:
@@ -105,7 +120,7 @@ def _write(folder: Path, checkpoint: HeadsCheckpoint, dtype: torch.dtype) -> Non
         "training": checkpoint.training,
     }
     (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    checkpoint.tree.save(folder / _TREE)
+    checkpoint.tree.save(folder / TREE)
     if checkpoint.statistics is not None:
         checkpoint.statistics.save(folder / _STATISTICS)
     if checkpoint.pairs is not None:
@@ -138,35 +153,64 @@ def bring_back(folder: Path) -> None:
         os.replace(_old(folder), folder)
 
 
+@dataclass(frozen=True, slots=True)
+class HeadsFile:
+    """A folder of heads as it lies on disk, whatever model is loaded."""
+
+    config: dict[str, Any]
+    base: BaseModel
+    shape: HeadsShape
+    tensors: dict[str, torch.Tensor]
+    token_map: torch.Tensor | None  # (V',) int64
+
+
+def read_heads(folder: Path) -> HeadsFile:
+    """Read the folder's config.json and tensors. Raises CheckpointError where they are missing, damaged or at odds."""
+    bring_back(folder)
+    config = _read_config(folder / _CONFIG)
+    base, shape = _identity(folder, config)
+    tensors = _read_weights(folder / _WEIGHTS)
+    token_map = _token_map(folder / _WEIGHTS, tensors, shape)
+    try:
+        # Without memory: a damaged config.json could ask for any amount of it.
+        weight = torch.empty(shape.vocab_size, shape.hidden_size, device="meta")
+        expected = build_heads(config["kind"], shape, weight, weight, token_map)
+    except ConfigError as error:
+        raise CheckpointError(f"The heads in {folder} are broken: {error}") from error
+    _compare(folder / _WEIGHTS, expected, tensors)
+    return HeadsFile(config, base, shape, tensors, token_map)
+
+
 def load_heads(folder: Path, backbone: Backbone) -> HeadsCheckpoint:
     """Read the folder's heads for this backbone.
 
     Raises CheckpointError where a file is missing, damaged or of another version, CheckpointMismatch where the heads
     belong to another model.
     """
-    config, base, shape = check_base(folder, backbone.spec)
-    tensors = _read_weights(folder / _WEIGHTS)
-    token_map = _token_map(folder / _WEIGHTS, tensors, shape)
+    check_base(folder, backbone.spec)
+    file = read_heads(folder)
+    shape = file.shape
+    heads = build_heads(file.config["kind"], shape, backbone.output_weight, backbone.embedding_weight, file.token_map)
     try:
-        # Without memory first: a damaged config.json could ask for any amount of it.
-        output, embedding = backbone.output_weight, backbone.embedding_weight
-        expected = build_heads(config["kind"], shape, output.to("meta"), embedding.to("meta"), token_map)
-        _compare(folder / _WEIGHTS, expected, tensors)
-        heads = build_heads(config["kind"], shape, output, embedding, token_map)
-        tree = RankedTree.load(folder / _TREE)
-        statistics = _statistics(folder / _STATISTICS, shape.num_heads)
-    except (ConfigError, TreeError, StatisticsError) as error:
+        tree = RankedTree.load(folder / TREE)
+        statistics = read_statistics(folder / _STATISTICS, shape.num_heads)
+    except (TreeError, StatisticsError) as error:
         raise CheckpointError(f"The heads in {folder} are broken: {error}") from error
-    if max(tree.ranks) >= shape.draft_vocab_size:
-        raise CheckpointError(
-            f"{folder / _TREE} asks for the guess of rank {max(tree.ranks)}; "
-            f"these heads choose among {shape.draft_vocab_size} tokens."
-        )
-    _fill(folder / _WEIGHTS, heads, tensors)
-    training = config.get("training") or {}
+    check_ranks(folder / TREE, tree, shape)
+    _fill(folder / _WEIGHTS, heads, file.tensors)
+    training = file.config.get("training") or {}
     pairs = load_pairs(folder / PAIRS, heads)
     heads.requires_grad_(False).eval()
-    return HeadsCheckpoint(heads, tree, base, training, statistics=statistics, pairs=pairs)
+    return HeadsCheckpoint(heads, tree, file.base, training, statistics=statistics, pairs=pairs)
+
+
+def check_ranks(path: Path, tree: RankedTree, shape: HeadsShape) -> None:
+    """Raises CheckpointError where the tree asks for guesses that there are not."""
+    if max(tree.ranks) >= shape.draft_vocab_size:
+        raise CheckpointError(
+            f"{path} asks for the guess of rank {max(tree.ranks)}; these heads choose among {shape.draft_vocab_size} "
+            "tokens."
+        )
 
 
 def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseModel, HeadsShape]:
@@ -183,7 +227,7 @@ def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseMo
     return config, base, shape
 
 
-def _statistics(path: Path, num_heads: int) -> HeadStatistics | None:
+def read_statistics(path: Path, num_heads: int) -> HeadStatistics | None:
     """The statistics beside the heads, or None: heads can be used without."""
     if not path.exists():
         return None

@@ -67,7 +67,7 @@ def model_folder(name: str, cache: Path) -> Generator[Progress, None, Path]:
 
 
 def heads_folder(name: str) -> Path | None:
-    """The folder of the heads that `name` means: "default", "paper", "none" (then None), or a folder.
+    """Where the heads lie that `name` means: "default", "paper", "none" (then None), a folder, or a published file.
 
     Heads that a killed save left beside their place are brought back. Raises ModelNotFound where there is no such
     folder.
@@ -76,6 +76,9 @@ def heads_folder(name: str) -> Path | None:
         return None
     shipped = name in (DEFAULT, PAPER)
     folder = resources_folder() / "heads" / name if shipped else Path(name).expanduser()
+    if folder.is_file():
+        # A file of published heads; the weights of our own format mean their folder.
+        return folder.parent if folder.name == "heads.safetensors" else folder
     if not (folder.is_dir() or _brought_back(folder)):
         what = f'The heads "{name}" did not come with this copy of the program' if shipped else "There are no heads"
         raise ModelNotFound(
