@@ -21,25 +21,32 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
-from app.controller import Controller, Phase, Views
+from app.controller import Controller, Phase
+from app.conversations import AlreadyOpen, ConversationStore, StoreError
 from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
 from app.memory import in_words, resident_bytes
 from app.option_table import BY_KEY
 from app.options import Choice
+from app.screen import Views
 from app.settings import Settings, load_settings, read_settings
+from app.single_instance import Doorbell, address_of, ring
 from app.smoke_test import SmokeTest
 from app.views.about import AboutDialog
-from app.views.chat import Chat, column_width
+from app.views.chat import Chat
 from app.views.composer import Composer
+from app.views.conversation_list import ConversationList
 from app.views.notices import Notice, NoticeArea, Topic
+from app.views.page import column_width
 from app.views.panel import DecodingPanel
 from app.views.settings_dialog import SettingsDialog
+from app.views.undo_bar import UndoBar
 from app.views.window import MainWindow
+from app.wiring import connect_conversations, connect_model, connect_replies
 from app.worker import Worker
 from medusa_core.config import ModelConfig
-from medusa_core.errors import ConfigError
+from medusa_core.errors import ConfigError, DiskFull
 from medusa_core.events import Progress
 
 NAME = "medusa-chat"
@@ -67,7 +74,9 @@ class Application(QObject):
     """The window and all behind it, connected."""
 
     def __init__(self, profile: Path, cache: Path, opener: Opener) -> None:
+        """Raises AlreadyOpen where another process has the profile's conversations open."""
         super().__init__()
+        self.store, trouble = _open_store(profile)
         self._garbage = GuiGarbage(self)
         self._themes = looks.load_themes()
         self._window_file = JsonFile(profile / "window.json")
@@ -79,9 +88,15 @@ class Application(QObject):
         self.views = _build_views(self.theme)
         self.window = self.views.window
         self.worker = Worker(self)
-        self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file)
+        self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file, self.store)
         self._closed_cleanly = True
+        self._doorbell = Doorbell(self)
         self._connect()
+        if self.store.is_saved:
+            self._doorbell.listen(address_of(profile))
+        if trouble:
+            self.views.notices.tell(Notice(Topic.CONVERSATIONS, trouble, is_error=self.store.kept_aside is None))
+        self.controller.conversations.refresh()
         self.controller.use_settings(settings, problem)
         self.controller.settings_changed.connect(self.dress)
         self.controller.phase_changed.connect(self.settle)
@@ -94,25 +109,12 @@ class Application(QObject):
         self.show_memory()
 
     def _connect(self) -> None:
-        views, controller = self.views, self.controller
-        views.window.painted.connect(controller.load)
-        views.window.closing.connect(self.close)
-        views.window.new_chat_requested.connect(controller.new_chat)
-        views.window.settings_requested.connect(controller.open_settings)
-        views.window.about_requested.connect(self.show_about)
-        views.window.stop_requested.connect(controller.stop)
-        views.window.tint_toggled.connect(views.chat.set_tinted)
-        views.window.acceptance_chosen.connect(controller.choose_acceptance)
-        views.composer.submitted.connect(controller.send)
-        views.composer.stop_requested.connect(controller.stop)
-        views.chat.suggestion_chosen.connect(controller.send)
-        views.chat.step_chosen.connect(controller.show_step)
-        views.notices.way_chosen.connect(controller.take_way)
-        views.panel.slow_toggled.connect(controller.toggle_slow)
-        views.panel.step_shown.connect(controller.hold_step)
-        views.dialog.changed.connect(controller.change_setting)
-        views.dialog.reload_requested.connect(controller.load)
-        views.dialog.defaults_requested.connect(controller.restore_defaults)
+        self.views.window.closing.connect(self.close)
+        self.views.window.about_requested.connect(self.show_about)
+        self._doorbell.rung.connect(self.come_to_the_front)
+        connect_model(self.views, self.controller)
+        connect_replies(self.views, self.controller.replies)
+        connect_conversations(self.views, self.controller.conversations)
 
     def _restore_window(self) -> None:
         try:
@@ -134,7 +136,7 @@ class Application(QObject):
         self.theme, self._font_size = theme, size
         looks.apply(_running(), theme, size)
         views = self.views
-        for view in (views.window, views.chat, views.notices, views.panel, views.dialog):
+        for view in (views.window, views.sidebar, views.chat, views.notices, views.panel, views.dialog):
             view.set_theme(theme)
 
     def show_memory(self) -> None:
@@ -146,6 +148,14 @@ class Application(QObject):
         dialog = AboutDialog(self.theme, VERSION, self.window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
+
+    def come_to_the_front(self) -> None:
+        """Another start of the app on the same profile asks for this window."""
+        self.window.setWindowState(self.window.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.window.show()
+        self.window.raise_()
+        self.window.activateWindow()
+        QApplication.alert(self.window)  # where the desktop lets no window come forward by itself
 
     def tell_unexpected(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """An exception nobody caught: shown in the window instead of lost on a terminal."""
@@ -162,6 +172,8 @@ class Application(QObject):
     def close(self) -> None:
         """Keep what is to be kept, stop the job and end its thread."""
         self.controller.save_settings()
+        self.controller.conversations.close()
+        self._doorbell.close()
         try:
             self._window_file.write(self.window.state())
         except OSError as error:
@@ -184,7 +196,10 @@ def run(options: Options) -> int:
         profile, cache = _folders(options, Path(fresh))
         settings = read_settings(JsonFile(profile / SETTINGS_FILE))
         app = _qt_application(settings["scale"])
-        application = Application(profile, _chosen_cache(settings, profile, cache), _open_chat)
+        try:
+            application = Application(profile, _chosen_cache(settings, profile, cache), _open_chat)
+        except AlreadyOpen as error:
+            return _send_to_first(error)
         sys.excepthook = application.tell_unexpected
         test = SmokeTest(application.controller, application.views, options.screenshot) if options.smoke_test else None
         application.show()
@@ -197,6 +212,32 @@ def run(options: Options) -> int:
         sys.stderr.flush()
         os._exit(status)
     return status
+
+
+def _send_to_first(error: AlreadyOpen) -> int:
+    """The first window comes to the front, and this process has nothing more to do."""
+    if error.owner is not None and ring(error.owner.address):
+        return 0
+    sys.stderr.write(f"{error}\n")
+    return 1
+
+
+def _open_store(profile: Path) -> tuple[ConversationStore, str]:
+    """The conversations, and one sentence where something is wrong with them, else "".
+
+    Where they cannot be kept, they are in memory: what can be read is shown, and everything works until the end.
+    """
+    try:
+        store = ConversationStore(profile, address_of(profile))
+    except AlreadyOpen:
+        raise
+    except (StoreError, DiskFull) as error:
+        return ConversationStore(profile, in_memory=True), str(error)
+    if store.kept_aside is None:
+        return store, ""
+    return store, (
+        f"The file of the conversations was damaged. It was kept as {store.kept_aside}, and a new one was begun."
+    )
 
 
 def _qt_application(scale: int) -> QApplication:
@@ -241,13 +282,14 @@ def _open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Ch
 def _build_views(theme: looks.Theme) -> Views:
     chat = Chat(theme, SUGGESTIONS)
     width = column_width(chat)
-    notices, composer, panel = NoticeArea(theme, width), Composer(width), DecodingPanel()
+    notices, undo, composer = NoticeArea(theme, width), UndoBar(width), Composer(width)
+    sidebar, panel = ConversationList(theme), DecodingPanel()
     panel.set_theme(theme)
     acceptance: Any = BY_KEY["acceptance"]
     if not isinstance(acceptance, Choice):
         raise TypeError(f"the option 'acceptance' is a {type(acceptance).__name__}, not a Choice")
-    window = MainWindow(theme, acceptance, (chat, notices, composer), panel)
-    return Views(window, chat, composer, notices, panel, SettingsDialog(theme, window))
+    window = MainWindow(theme, acceptance, sidebar, (chat, notices, undo, composer), panel)
+    return Views(window, sidebar, chat, composer, notices, undo, panel, SettingsDialog(theme, window))
 
 
 def _theme_name(choice: str) -> str:

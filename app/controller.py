@@ -1,44 +1,35 @@
-"""What people want done, and what comes back: one method per intent, and one per report of the worker.
+"""The model and the settings: one method per intent, and one per report of the worker.
 
-Intents become jobs of the library; its events go to the views. Knows nothing of widgets' insides and paints nothing.
+What concerns replies goes to their own controller, and so does what concerns conversations. Knows nothing of widgets'
+insides and paints nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.jobs import (
-    ChatModel,
-    Opener,
-    Turn,
-    decoding_words,
-    drafting_reason,
-    loading,
-    messages_of,
-    model_words,
-    replying,
-    rule_name,
-)
+from app.conversation_controller import ConversationController
+from app.conversations import ConversationStore, Transcript, Turn
+from app.jobs import ChatModel, Opener, drafting_reason, loading, model_words
 from app.json_file import JsonFile
+from app.reply_controller import ReplyController
+from app.saving import Saving
+from app.screen import Views
 from app.settings import Settings
 from app.throttle import Throttle
-from app.views.chat import Chat
-from app.views.composer import Composer, ComposerState
-from app.views.message import grouped
-from app.views.notices import Notice, NoticeArea, Topic, Way
-from app.views.panel import DecodingPanel
-from app.views.settings_dialog import SettingsDialog
+from app.views.composer import ComposerState
+from app.views.figures_line import grouped
+from app.views.notices import Notice, Topic, Way
 from app.views.status_line import SEPARATOR
-from app.views.window import MainWindow
 from app.worker import Failure, Worker
 from medusa_core.config import ModelConfig
 from medusa_core.errors import ConfigError
-from medusa_core.events import Finished, Prefilled, Progress, Step
+from medusa_core.events import Progress
 
 _SAVE_AFTER_MS = 400
 
@@ -50,18 +41,7 @@ class Phase(Enum):
     LOADING = auto()
     READY = auto()
     REPLYING = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Views:
-    """What the controller shows things on."""
-
-    window: MainWindow
-    chat: Chat
-    composer: Composer
-    notices: NoticeArea
-    panel: DecodingPanel
-    dialog: SettingsDialog
+    ASIDE = auto()  # the model runs for something beside the conversation
 
 
 class Controller(QObject):
@@ -69,21 +49,26 @@ class Controller(QObject):
 
     phase_changed = Signal(object)  # Phase
     settings_changed = Signal()
+    aside_events = Signal(list)  # what a job beside the conversation yielded
+    aside_ended = Signal(object)  # its return value, or its Failure
 
-    def __init__(self, views: Views, worker: Worker, opener: Opener, cache: Path, file: JsonFile) -> None:
+    def __init__(
+        self, views: Views, worker: Worker, opener: Opener, cache: Path, file: JsonFile, store: ConversationStore
+    ) -> None:
         super().__init__()
         self._views, self._worker, self._opener, self._cache, self._file = views, worker, opener, cache, file
         self.settings = Settings()
         self.phase = Phase.IDLE
-        self.turns: list[Turn] = []
         self._model: ChatModel | None = None
         self._loaded_as: ModelConfig | None = None
-        self._dropping = False  # the running reply belongs to a conversation that is no longer shown
         self._reload_after_reply = False
-        self._shown_turn = -1  # whose steps the panel holds
-        self._context_tokens = 0
-        self._step_note = ""  # why the newest step drafted nothing
         self._throttle = Throttle(self)
+        transcript = Transcript(store)
+        self.saving = Saving(transcript, views.notices)
+        self.replies = ReplyController(views, worker, self._throttle, transcript, self.saving)
+        self.conversations = ConversationController(views, transcript, self.replies, self.saving)
+        self.replies.began.connect(self._reply_began)
+        self.replies.facts_changed.connect(self._show_facts)
         self._throttle.batch.connect(self.take_batch)
         self._save_timer = QTimer(self)
         self._save_timer.setSingleShot(True)
@@ -99,7 +84,7 @@ class Controller(QObject):
         """Load the model the settings name, in place of the one there is."""
         if self.phase is Phase.LOADING:
             return
-        if self.phase is Phase.REPLYING:
+        if self.phase in (Phase.REPLYING, Phase.ASIDE):
             self._reload_after_reply = True
             self._worker.stop()
             return
@@ -114,76 +99,44 @@ class Controller(QObject):
 
     def stop(self) -> None:
         """End the reply within one step, or cancel loading."""
-        if self.phase in (Phase.REPLYING, Phase.LOADING):
+        if self.phase in (Phase.REPLYING, Phase.LOADING, Phase.ASIDE):
             self._worker.stop()
 
-    # Intents: the conversation
+    @property
+    def model(self) -> ChatModel | None:
+        """The loaded model."""
+        return self._model
+
+    def run_aside(self, job: Job) -> bool:
+        """Run a job of the model beside the conversation; `aside_ended` tells its end. False where it cannot be now."""
+        if self.phase is not Phase.READY:
+            return False
+        self._set_phase(Phase.ASIDE)
+        self._worker.run(job)
+        return True
+
+    # Intents: the conversation and the panel
+
+    @property
+    def turns(self) -> list[Turn]:
+        """What is shown of the open conversation."""
+        return self.replies.transcript.turns
 
     def send(self, question: str) -> None:
         """Ask; the reply is decoded with the settings of this moment."""
-        if self.phase is not Phase.READY:
-            self._views.composer.set_text(question)
-            return
-        self.turns.append(Turn(question))
-        self._views.chat.add_question(question)
-        self._ask()
-
-    def ask_again(self) -> None:
-        """Try the last question once more, in place of the reply that broke off."""
-        if self.phase is Phase.READY and self.turns:
-            self._views.chat.drop_reply()
-            self.turns[-1] = Turn(self.turns[-1].question)
-            self._ask()
+        self.replies.send(question)
 
     def new_chat(self) -> None:
         """An empty conversation; a reply under way is stopped."""
-        if self.phase is Phase.REPLYING:
-            self._dropping = True
-            self._throttle.clear()
-            self._worker.stop()
-        self.turns.clear()
-        self._shown_turn = -1
-        self._context_tokens = 0
-        self._step_note = ""
-        self._views.notices.settle(Topic.REPLY)
-        self._views.chat.clear()
-        self._views.panel.clear()
-        self._show_facts()
+        self.conversations.new_chat()
 
-    def _ask(self) -> None:
-        assert self._model is not None
-        config = self.settings.decoding(explain=self._views.window.panel_action.isChecked())
-        self._views.notices.settle(Topic.REPLY)
-        self._views.chat.hold_step(-1, -1)
-        self._views.chat.begin_reply(rule_name(config), decoding_words(config))
-        self._views.chat.follow()
-        self._views.panel.begin_reply()
-        self._shown_turn = len(self.turns) - 1
-        self._step_note = ""
-        self._set_phase(Phase.REPLYING)
-        self._worker.run(replying(self._model, messages_of(self.turns, self.settings["system_prompt"]), config))
-
-    # Intents: the panel
+    def steer(self, reply_index: int, token_ids: Sequence[int]) -> None:
+        """Have the reply of that turn begin with exactly these tokens and go on from there, as a new variant."""
+        self.replies.steer(reply_index, token_ids)
 
     def toggle_slow(self, slow: bool) -> None:
         """Decode at about four steps a second, or at full speed."""
         self._worker.set_slow(slow)
-
-    def hold_step(self, step: int) -> None:
-        """The panel shows a step; -1: it shows the newest."""
-        self._views.chat.hold_step(self._shown_turn, step)
-
-    def show_step(self, reply: int, step: int) -> None:
-        """Show in the panel the step that wrote a token of the transcript."""
-        self._views.window.panel_action.setChecked(True)
-        if reply != self._shown_turn:
-            if self.phase is Phase.REPLYING:
-                return  # the panel belongs to the reply being written
-            self._views.chat.hold_step(reply, -1)
-            self._views.panel.begin_reply()
-            self._shown_turn = reply
-            self._views.panel.show_events(self.turns[reply].events)
-        self._views.panel.show_step(step)
 
     # Intents: the settings
 
@@ -231,18 +184,23 @@ class Controller(QObject):
             self._views.notices.tell(Notice(Topic.SETTINGS, text))
 
     def _settings_changed(self) -> None:
+        self.replies.settings = self.settings
         pending = self._loaded_as is not None and self.settings.model() != self._loaded_as
         self._views.dialog.show_settings(self.settings, reload_pending=pending and self.phase is not Phase.LOADING)
         self._views.window.show_acceptance(self.settings["acceptance"])
         if self._model is not None:
             self._views.panel.set_reason(drafting_reason(self._model.info, self.settings["drafter"]))
-        if self.phase is not Phase.LOADING:
-            self._show_facts()
+        self._show_facts()
         self.settings_changed.emit()
 
     def take_way(self, way: Way) -> None:
         """A way on that a notice offered."""
-        {Way.LOAD_AGAIN: self.load, Way.ASK_AGAIN: self.ask_again, Way.OPEN_SETTINGS: self.open_settings}[way]()
+        {
+            Way.LOAD_AGAIN: self.load,
+            Way.ASK_AGAIN: self.replies.ask_again,
+            Way.OPEN_SETTINGS: self.open_settings,
+            Way.SAVE_AGAIN: self.saving.try_again,
+        }[way]()
 
     # Reports
 
@@ -252,28 +210,20 @@ class Controller(QObject):
             for event in events:
                 if isinstance(event, Progress):
                     self._views.window.show_work(event.stage, event.done, event.total)
-        if self._dropping or self.phase is not Phase.REPLYING:
-            return
-        turn = self.turns[-1]
-        turn.events += [event for event in events if not isinstance(event, Progress)]
-        for event in events:
-            if isinstance(event, Prefilled):
-                self._context_tokens = event.prompt_tokens
-            elif isinstance(event, Step):
-                self._context_tokens, self._step_note = event.context_tokens, event.note
-                turn.answer += event.text
-            elif isinstance(event, Finished):
-                turn.answer += event.tail
-        self._views.chat.show_events(events)
-        self._views.panel.show_events([event for event in events if not isinstance(event, Progress)])
-        self._show_facts()
+        elif self.phase is Phase.REPLYING:
+            self.replies.take_events(events)
+        elif self.phase is Phase.ASIDE:
+            self.aside_events.emit(events)
 
     def take_result(self, result: object) -> None:
         """The running job has ended as it should."""
         self._throttle.flush()
+        aside = self.phase is Phase.ASIDE
         if self.phase is Phase.LOADING:
             self._take_model(result)
         self._after_job()
+        if aside:
+            self.aside_ended.emit(result)
 
     def _take_model(self, model: Any) -> None:
         """The opener's return value, or None where loading was cancelled."""
@@ -292,14 +242,16 @@ class Controller(QObject):
             self._loaded_as = None
             ways = (Way.LOAD_AGAIN, Way.OPEN_SETTINGS)
             self._views.notices.tell(Notice(Topic.MODEL, failure.message, failure.details, ways))
-        elif not self._dropping:
-            self._views.chat.fail_reply()
-            ways = (Way.ASK_AGAIN, Way.OPEN_SETTINGS)
-            self._views.notices.tell(Notice(Topic.REPLY, failure.message, failure.details, ways))
+        elif self.phase is Phase.REPLYING:
+            self.replies.take_failure(failure)
+        aside = self.phase is Phase.ASIDE
         self._after_job()
+        if aside:
+            self.aside_ended.emit(failure)
 
     def _after_job(self) -> None:
-        self._dropping = False
+        if self.phase is Phase.REPLYING:
+            self.replies.end()
         self._set_phase(Phase.READY if self._model is not None else Phase.IDLE)
         if self._reload_after_reply:
             self._reload_after_reply = False
@@ -307,13 +259,19 @@ class Controller(QObject):
 
     # What the views say about it
 
+    def _reply_began(self) -> None:
+        self._set_phase(Phase.REPLYING)
+
     def _set_phase(self, phase: Phase) -> None:
         self.phase = phase
+        self.replies.model, self.replies.can_ask = self._model, phase is Phase.READY
+        self._views.chat.set_usable(phase is not Phase.REPLYING, can_ask=phase is Phase.READY)
         state, reason = {
             Phase.IDLE: (ComposerState.WAITING, "Nothing can be sent until a model is loaded."),
             Phase.LOADING: (ComposerState.WAITING, "The model is being loaded; you can already type."),
             Phase.READY: (ComposerState.READY, ""),
             Phase.REPLYING: (ComposerState.REPLYING, ""),
+            Phase.ASIDE: (ComposerState.REPLYING, "The last question runs again without drafting."),
         }[phase]
         self._views.composer.set_state(state, reason)
         self._show_hint()
@@ -337,10 +295,12 @@ class Controller(QObject):
             )
 
     def _show_facts(self) -> None:
+        if self.phase is Phase.LOADING:
+            return  # the line says what is being done
         if self._model is None:
             self._views.window.show_facts("No model is loaded", "")
             return
         info = self._model.info
-        used = f"Context {grouped(self._context_tokens)} of {grouped(info.context_size)} tokens"
-        reason = drafting_reason(info, self.settings["drafter"]) or info.heads_problem or self._step_note
+        used = f"Context {grouped(self.replies.context_tokens)} of {grouped(info.context_size)} tokens"
+        reason = drafting_reason(info, self.settings["drafter"]) or info.heads_problem or self.replies.step_note
         self._views.window.show_facts(SEPARATOR.join(model_words(info)), used, reason)

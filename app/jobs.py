@@ -6,13 +6,14 @@ Knows nothing of threads or widgets.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from app.conversations import Turn
 from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig, SamplingAcceptance
-from medusa_core.events import Event, Progress
-from medusa_core.model_info import ChatMessage, ModelInfo
+from medusa_core.events import Event, Progress, Step
+from medusa_core.model_info import ChatMessage, ModelInfo, Weight
 
 StopCheck = Callable[[], bool]
 
@@ -22,30 +23,53 @@ class ChatModel(Protocol):
 
     info: ModelInfo
 
-    def reply(self, messages: Sequence[ChatMessage], config: DecodingConfig, stop: StopCheck) -> Iterator[Event]: ...
+    def reply(
+        self, messages: Sequence[ChatMessage], config: DecodingConfig, stop: StopCheck, written: Sequence[int]
+    ) -> Iterator[Event]: ...
+
+    def reply_ids(self, text: str) -> list[int]: ...
+
+    def weigh(
+        self, messages: Sequence[ChatMessage], written: Sequence[int], token_ids: Sequence[int]
+    ) -> tuple[Weight, ...]: ...
 
 
 Opener = Callable[[ModelConfig, Path], Generator[Progress, None, ChatModel]]
 
 
-@dataclass
-class Turn:
-    """One question and what came back."""
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a reply that goes on begins with."""
 
-    question: str
-    answer: str = ""
-    events: list[object] = field(default_factory=list)
+    parts: tuple[tuple[int, ...] | str, ...] = ()  # tokens, and text whose tokens are not known
+    steps: int = 0  # that wrote it
+
+    def token_ids(self, model: ChatModel) -> list[int]:
+        """All of it as tokens of this model."""
+        return [token for part in self.parts for token in (model.reply_ids(part) if isinstance(part, str) else part)]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reply was made of: with it, the same reply can be had again."""
+
+    turn: int  # number of its turn
+    reply: int | None  # its message
+    messages: tuple[ChatMessage, ...]
+    config: DecodingConfig
+    beginning: Beginning
 
 
 def messages_of(turns: Sequence[Turn], system_prompt: str) -> list[ChatMessage]:
-    """What the model is told: a question that was never answered is left out, unless it is the newest."""
+    """What the model is told to answer the last turn: a question that was never answered is left out."""
     messages: list[ChatMessage] = []
     if prompt := system_prompt.strip():
         messages.append({"role": "system", "content": prompt})
     for turn in turns:
-        if turn.answer or turn is turns[-1]:
+        if turn is turns[-1]:
             messages.append({"role": "user", "content": turn.question})
-        if turn.answer:
+        elif turn.answer:
+            messages.append({"role": "user", "content": turn.question})
             messages.append({"role": "assistant", "content": turn.answer})
     return messages
 
@@ -100,9 +124,13 @@ def loading(opener: Opener, config: ModelConfig, cache: Path) -> Callable[[StopC
 
 
 def replying(
-    model: ChatModel, messages: list[ChatMessage], config: DecodingConfig
+    model: ChatModel, messages: list[ChatMessage], config: DecodingConfig, beginning: Beginning | None = None
 ) -> Callable[[StopCheck], Generator[Any, None, None]]:
+    """The events of a reply; one that goes on numbers its steps through."""
+    begun = beginning or Beginning()
+
     def job(stop: StopCheck) -> Generator[Any, None, None]:
-        yield from model.reply(messages, config, stop)
+        for event in model.reply(messages, config, stop, begun.token_ids(model)):
+            yield replace(event, index=event.index + begun.steps) if isinstance(event, Step) else event
 
     return job

@@ -10,7 +10,8 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.controller import Controller, Phase, Views
+from app.controller import Controller, Phase
+from app.screen import Views
 
 QUESTION = "Explain in a few sentences how a rainbow forms."
 TIME_LIMIT_MS = 300_000  # a first start converts the model

@@ -14,6 +14,7 @@ from app.conversations.exchange import from_json, to_json, to_markdown
 from app.conversations.messages import Messages
 from app.conversations.records import Conversation, Figures, Hit, Message, MessageState, Role, state_after
 from app.conversations.store import ConversationStore
+from app.conversations.transcript import Place, Transcript, Turn
 from app.conversations.writer import ReplyWriter
 
 __all__ = [
@@ -28,12 +29,15 @@ __all__ = [
     "MessageState",
     "Messages",
     "Owner",
+    "Place",
     "ReplyWriter",
     "Role",
     "StoreDamaged",
     "StoreError",
     "StoreReadOnly",
     "StoreTooNew",
+    "Transcript",
+    "Turn",
     "from_json",
     "grouped",
     "state_after",

@@ -21,12 +21,18 @@ _ALWAYS_CHECKED = 32 * 1024 * 1024  # bytes; checking a file of this size takes 
 class Database:
     """A connection in write-ahead mode: what was committed survives a killed process without a flush per commit."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises a StoreError or DiskFull. A damaged file is kept aside, and a new one begun."""
+    def __init__(self, path: Path, *, in_memory: bool = False) -> None:
+        """Raises a StoreError or DiskFull. A damaged file is kept aside, and a new one begun.
+
+        `in_memory`: work on a copy of what can be read of the file, and write nothing to the disk.
+        """
         self.path = path
         self.kept_aside: Path | None = None  # where the damaged file went, if there was one
         self._suspect = path.with_suffix(".suspect")  # left by a process that met damage: check, whatever the size
         try:
+            if in_memory:
+                self._connection = _copy_of(path)
+                return
             try:
                 self._connection = self._open()
             except sqlite3.DatabaseError as error:
@@ -99,6 +105,31 @@ class Database:
             with suppress(OSError):
                 self._suspect.touch()
         return translated(error, self.path)
+
+
+def _copy_of(path: Path) -> sqlite3.Connection:
+    """A database in memory with what the file holds; an empty one where the file cannot be read, or is not ours."""
+    for way in ("mode=ro", "immutable=1") if path.exists() else ():  # the second reads where no journal can be made
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?{way}", uri=True)
+            try:
+                source.backup(connection)
+            finally:
+                source.close()
+            _check(connection)
+            return _ready(connection, path)
+        except (sqlite3.Error, StoreTooNew):
+            connection.close()
+    return _ready(sqlite3.connect(":memory:", isolation_level=None), path)
+
+
+def _ready(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    connection.row_factory = sqlite3.Row
+    _refuse_newer(connection, path)
+    connection.execute("PRAGMA foreign_keys = ON")
+    migrate(connection)
+    return connection
 
 
 def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:

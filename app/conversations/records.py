@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from medusa_core.events import Finished, StopReason
+from medusa_core.events import Prefilled, Step, StopReason
+from medusa_core.metrics import ReplyMetrics
 
 _TITLE_LENGTH = 60  # characters
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -42,17 +44,24 @@ class Figures:
     first_token_seconds: float | None = None
     ending: str = ""  # a StopReason, or "" where the reply never came to an end
 
-    def finished(self, finished: Finished, first_token_seconds: float | None) -> Figures:
-        """The same, with what is known at the end."""
-        return Figures(
-            model=self.model,
-            rule=self.rule,
-            seed=self.seed,
-            tokens=finished.tokens,
-            tokens_per_second=finished.tokens_per_second,
-            tokens_per_step=finished.tokens_per_step,
-            first_token_seconds=first_token_seconds,
-            ending=str(finished.reason),
+    def measured(self, events: Iterable[object], ending: str = "") -> Figures:
+        """The same, with what the events of the reply tell: of all its steps, also where it was continued."""
+        metrics, first = ReplyMetrics(), self.first_token_seconds
+        read = 0.0
+        for event in events:
+            if isinstance(event, Prefilled) and not metrics.steps:
+                read = event.seconds
+            elif isinstance(event, Step):
+                if not metrics.steps:
+                    first = read + event.seconds
+                metrics.add(event)
+        return replace(
+            self,
+            tokens=metrics.tokens,
+            tokens_per_second=metrics.tokens_per_second,
+            tokens_per_step=metrics.tokens_per_step,
+            first_token_seconds=first,
+            ending=ending,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,18 +1,16 @@
 """The events of a reply as compressed lines of the event log, and back.
 
-Events of a reply that was continued form one log: its steps are numbered through, and their spans count characters of
-the whole text. Knows nothing of the store.
+Knows nothing of the store.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import replace
 
 from app.conversations.errors import StoreError
 from medusa_core.errors import ConfigError
-from medusa_core.events import Event, Step, read_log, write_log
+from medusa_core.events import Event, read_log, write_log
 
 # What the lines have in common, so that a batch of one step compresses nearly as well as one of many. Part of the file
 # format: saved steps cannot be read with any other.
@@ -49,11 +47,3 @@ def unpack(data: bytes) -> list[Event]:
     if not decompressor.eof:
         raise StoreError("The steps of this reply are cut short; its text is not affected.")
     return events
-
-
-def shifted(event: Event, steps: int, characters: int) -> Event:
-    """The event in the log of a reply that had that many steps and characters before it was continued."""
-    if not isinstance(event, Step) or not (steps or characters):
-        return event
-    spans = tuple((start + characters, end + characters) for start, end in event.spans)
-    return replace(event, index=event.index + steps, spans=spans)

@@ -28,18 +28,22 @@ _COLUMNS = "id, title, created, updated, pinned, deleted"
 class ConversationStore:
     """Open from construction to `close`; what is written is on its way to the disk when a call returns."""
 
-    def __init__(self, folder: Path, address: str = "", now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, folder: Path, address: str = "", now: Callable[[], float] = time.time, *, in_memory: bool = False
+    ) -> None:
         """Open or create the store in a profile's folder. `address` tells a second process where this one listens.
 
         Raises AlreadyOpen, StoreTooNew, StoreReadOnly or DiskFull. A damaged file is kept aside: see `kept_aside`.
+        `in_memory`: where that is not possible, work on a copy of what can be read; nothing is saved.
         """
-        self._lock = ProfileLock(folder, address)
+        self._lock = None if in_memory else ProfileLock(folder, address)
+        self.is_saved = not in_memory
         try:
-            self._database = Database(folder / FILE_NAME)
+            self._database = Database(folder / FILE_NAME, in_memory=in_memory)
             self.kept_aside = self._database.kept_aside  # tell people about it
             self.cut_replies = self._mark_cut()  # ids of replies that were being written when the last process died
         except BaseException:
-            self._lock.release()
+            self._release()
             raise
         self._now = now
         self.messages = Messages(self._database, now)
@@ -47,7 +51,11 @@ class ConversationStore:
     def close(self) -> None:
         """Let the next process in. A reply still being written counts as cut."""
         self._database.close()
-        self._lock.release()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     def _mark_cut(self) -> list[int]:
         with self._database.writing() as connection:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from app.conversations.database import Database
 from app.conversations.records import Figures, MessageState, storable
-from app.conversations.steps import pack, shifted
+from app.conversations.steps import pack
 from medusa_core.events import Event, Progress, Step
 
 _STEPS_AFTER_SECONDS = 0.5
@@ -28,21 +28,20 @@ class ReplyWriter:
     def __init__(self, database: Database, message: int, now: Callable[[], float]) -> None:
         self.message = message
         self._database, self._now = database, now
-        row = database.read("SELECT text, figures FROM message WHERE id = ?", (message,))[0]
-        self._characters = len(row["text"])  # of the text it goes on from
-        self._steps = int(
-            database.read("SELECT coalesce(sum(number), 0) FROM steps WHERE message = ?", (message,))[0][0]
-        )
+        row = database.read("SELECT figures FROM message WHERE id = ?", (message,))[0]
         self.figures = Figures.from_dict(json.loads(row["figures"] or "{}"))
         self._text: list[str] = []  # not saved yet
         self._events: list[Event] = []
         self._saved_steps_at = time.monotonic()
 
     def append(self, text: str, events: Iterable[Event] = ()) -> None:
-        """Save what came since the last call. Raises DiskFull or a StoreError."""
+        """Save what came since the last call. Raises DiskFull or a StoreError.
+
+        The steps of a reply that goes on are numbered through, and their spans count characters of the whole text.
+        """
         if text:
             self._text.append(storable(text))
-        self._events += [shifted(event, self._steps, self._characters) for event in _kept(events)]
+        self._events += _kept(events)
         with_steps = self._is_time_for_steps()
         if not self._text and not with_steps:
             return
@@ -55,6 +54,13 @@ class ReplyWriter:
         if with_steps:
             self._events.clear()
             self._saved_steps_at = time.monotonic()
+
+    def restart(self, text: str) -> None:
+        """Have the reply begin with this instead of what was saved so far; for ends that turn out otherwise."""
+        self._text.clear()
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM piece WHERE message = ?", (self.message,))
+            connection.execute("UPDATE message SET text = ? WHERE id = ?", (storable(text), self.message))
 
     def finish(self, state: MessageState, figures: Figures | None = None) -> None:
         """Save the rest, and how the reply ended. Raises DiskFull or a StoreError; it can then be called again."""

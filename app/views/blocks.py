@@ -148,6 +148,17 @@ class BlockColumn(QWidget):
         self._marks.steps.append(steps)
         self.append_text("".join(step.text for step in steps))
 
+    def mark_steps(self, steps: Sequence[Step]) -> None:
+        """Note which steps wrote text that is here already."""
+        self._marks.steps.append(steps)
+        self._refresh()
+
+    def set_text(self, text: str) -> None:
+        """Begin the source anew; the steps stay."""
+        self._drop(0)
+        self._stream, self._places = MarkdownStream(), []
+        self.append_text(text)
+
     def drafted_spans(self) -> list[tuple[int, int]]:
         """The spans of the source that are tinted, in order."""
         return self._marks.steps.drafted()

@@ -1,77 +1,52 @@
 """The conversation as a scrolling page: questions, replies, and a hint where there is nothing yet.
 
-Follows the end only while the reader is there. Knows nothing of models, threads or settings.
+Knows nothing of models, threads or settings, or of how conversations are saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
 
+from app.conversations import Turn
 from app.theme import Theme
-from app.views.message import INDENT, Message, Question, Reply
-from app.views.source_text import MEASURE
+from app.views.message import Message
+from app.views.page import FollowingPage
+from app.views.question import Question
+from app.views.reply import Reply
+from app.views.welcome import Welcome
 
-_MARGIN = 16
+
+@dataclass(slots=True)
+class _Shown:
+    question: Question
+    reply: Reply | None = None
 
 
-class Chat(QWidget):
+class Chat(FollowingPage):
     """Every message of the conversation."""
 
     suggestion_chosen = Signal(str)
-    step_chosen = Signal(int, int)  # (number of the reply, 0-based; index of the step)
+    # Of a message, by the number of its turn:
+    step_chosen = Signal(int, int)  # and the index of the step
+    edited = Signal(int, str)  # and the question's new wording
+    regeneration_asked = Signal(int)
+    continuation_asked = Signal()  # of the last one
+    variant_asked = Signal(int, bool, int)  # and whether it is the reply; -1 for the one before, 1 for the one after
+    removal_asked = Signal(int, bool)  # and whether it is the reply
 
     def __init__(self, theme: Theme, suggestions: Sequence[str]) -> None:
         super().__init__()
         self._theme = theme
         self._tinted = True
-        self._following = True
-        self._messages: list[Message] = []
-        self._replies: list[Reply] = []
+        self._usable = self._can_ask = True
+        self._turns: list[_Shown] = []
         self._held: Reply | None = None
-        self._welcome = _Welcome(suggestions)
+        self._welcome = Welcome(suggestions)
         self._welcome.chosen.connect(self.suggestion_chosen)
-        self._scroll = self._scroll_area()
-        self.jump_button = self._jump_button()
-        page = QVBoxLayout(self)
-        page.setContentsMargins(0, 0, 0, 0)
-        page.addWidget(self._scroll)
-        bar = self._scroll.verticalScrollBar()
-        bar.valueChanged.connect(self._note_position)
-        bar.rangeChanged.connect(self._keep_position)
-
-    def _scroll_area(self) -> QScrollArea:
-        self._column = QWidget()
-        self._column.setMaximumWidth(column_width(self))
-        self._list = QVBoxLayout(self._column)
-        self._list.setContentsMargins(0, _MARGIN, 0, _MARGIN)
-        self._list.setSpacing(16)
-        self._list.addWidget(self._welcome, 1)
-        self._list.addStretch(0)
-        self._page = page = QWidget()
-        self._row = row = QHBoxLayout(page)
-        row.setContentsMargins(_MARGIN, 0, _MARGIN, 0)
-        row.addStretch(1)
-        row.addWidget(self._column, 1000)
-        row.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidget(page)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setAccessibleName("Conversation")
-        scroll.viewport().installEventFilter(self)
-        return scroll
-
-    def _jump_button(self) -> QPushButton:
-        button = QPushButton("New text ↓", self)
-        button.setToolTip("Go to the end of the conversation")
-        button.setAccessibleName("Go to the new text")
-        button.clicked.connect(self.follow)
-        button.hide()
-        return button
+        self.fill(self._welcome)
 
     # What it shows
 
@@ -81,176 +56,199 @@ class Chat(QWidget):
 
     def clear(self) -> None:
         """Back to an empty conversation."""
-        for message in self._messages:
-            self._list.removeWidget(message)
-            message.hide()
-            message.deleteLater()
-        self._messages, self._replies, self._held = [], [], None
-        self._welcome.show()
+        self.cut_to(0)
+        self._held = None
         self.follow()
+
+    def show_turns(self, turns: Sequence[Turn]) -> None:
+        """A conversation from its beginning, its end in view."""
+        self.clear()
+        for turn in turns:
+            self.add_turn(turn)
+        self.follow()
+
+    def add_turn(self, turn: Turn) -> None:
+        """One more question, and its reply where it has one."""
+        self._welcome.hide()
+        question = Question(self._theme, turn.question)
+        question.edited.connect(self._report_edit)
+        question.bar.set_place(*turn.question_place)
+        self._turns.append(_Shown(question))
+        self._add(question)
+        if turn.reply is not None:
+            reply = self._add_reply(Reply(self._theme, turn.figures.rule))
+            reply.restore(turn.answer, turn.figures, turn.state)
+            reply.bar.set_place(*turn.reply_place)
+        self._mark_last()
 
     def add_question(self, text: str) -> None:
         """The person's next message; brings the end into view."""
-        self._welcome.hide()
-        self._add(Question(self._theme, text))
+        self.add_turn(Turn(text))
         self.follow()
 
-    def begin_reply(self, rule: str, details: str = "") -> None:
-        """An empty reply for the events to come; `details` of how it is decoded are for its footer's tooltip."""
-        reply = Reply(self._theme, rule, details)
-        reply.text.set_tinted(self._tinted)
-        reply.step_chosen.connect(self._choose_step)
-        self._replies.append(reply)
-        self._add(reply)
+    def cut_to(self, number: int) -> None:
+        """Take away every turn from that number on."""
+        for turn in self._turns[number:]:
+            for message in (turn.reply, turn.question):
+                if message is not None:
+                    self._take_away(message)
+        del self._turns[number:]
+        self._welcome.setVisible(not self._turns)
+        self._mark_last()
+
+    def begin_reply(self, rule: str, details: str = "") -> Reply:
+        """An empty reply for the events to come, in place of one the last question has.
+
+        `details` of how it is decoded are for its footer's tooltip.
+        """
+        self.drop_reply()
+        reply = self._add_reply(Reply(self._theme, rule, details))
+        self._mark_last()
+        return reply
 
     def drop_reply(self) -> None:
-        """Take the last reply away, for another try at the same question."""
-        reply = self._replies.pop()
-        self._messages.remove(reply)
-        self._list.removeWidget(reply)
-        self._held = None if self._held is reply else self._held
-        reply.hide()
-        reply.deleteLater()
+        """Take the last question's reply away."""
+        turn = self._turns[-1]
+        if turn.reply is not None:
+            self._take_away(turn.reply)
+            turn.reply = None
 
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added to the newest reply."""
-        before = self._replies[-1].height()
-        self._replies[-1].show_events(events)
-        if not self._following and self._replies[-1].sizeHint().height() > before:
+        reply = self._turns[-1].reply
+        if reply is None:
+            return
+        before = reply.height()
+        reply.show_events(events)
+        if not self._following and reply.sizeHint().height() > before:
             self.jump_button.show()
 
     def fail_reply(self) -> None:
         """Mark the newest reply as broken off."""
-        self._replies[-1].fail()
+        reply = self._turns[-1].reply
+        if reply is not None:
+            reply.fail()
 
-    def hold_step(self, reply: int, step: int) -> None:
+    def hold_step(self, turn: int, step: int) -> None:
         """Outline what a step of a reply wrote; -1 for none."""
         if self._held is not None:
             self._held.text.hold_step(-1)
-        self._held = self._replies[reply] if 0 <= reply < len(self._replies) else None
+        self._held = self.reply_of(turn)
         if self._held is None:
             return
         self._held.text.hold_step(step)
         if step >= 0 and (place := self._held.text.held_rectangle()):
-            self._bring_into_view(self._held.text, place)
+            self.bring_into_view(self._held.text, place)
+
+    def set_usable(self, usable: bool, *, can_ask: bool) -> None:
+        """Whether messages can be changed now, and whether the model can be asked."""
+        self._usable, self._can_ask = usable, can_ask
+        for message in self._messages():
+            message.set_usable(usable, can_ask=can_ask)
+
+    def show_from(self, number: int, turns: Sequence[Turn]) -> None:
+        """Show these turns instead of those from that number on; the reader stays where they are."""
+        place = self.place
+        self.cut_to(number)
+        for turn in turns:
+            self.add_turn(turn)
+        self.go_to(place)
+
+    def bring_to(self, number: int, *, reply: bool) -> None:
+        """Bring the beginning of a message into view."""
+        self.go_to_widget(self._message(number, reply=reply))
+
+    def focus_message(self, number: int, *, reply: bool) -> None:
+        """Give a message the keyboard."""
+        self._message(number, reply=reply).copy_button.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _message(self, number: int, *, reply: bool) -> Message:
+        turn = self._turns[number]
+        return turn.reply if reply and turn.reply is not None else turn.question
+
+    def turn_with_keyboard(self) -> tuple[int, bool]:
+        """The turn whose message has the keyboard, and whether that is its reply; (-1, False) for none."""
+        for number, turn in enumerate(self._turns):
+            for message in (turn.question, turn.reply):
+                if message is not None and message.has_keyboard():
+                    return number, message is turn.reply
+        return -1, False
 
     def set_tinted(self, tinted: bool) -> None:
         """Whether drafted tokens carry a tint."""
         self._tinted = tinted
-        for reply in self._replies:
+        for reply in self.replies():
             reply.text.set_tinted(tinted)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-        for message in self._messages:
+        for message in self._messages():
             message.set_theme(theme)
-
-    def follow(self) -> None:
-        """Go to the end, and stay there while text comes in."""
-        self._following = True
-        self.jump_button.hide()
-        bar = self._scroll.verticalScrollBar()
-        bar.setValue(bar.maximum())
-
-    def is_following(self) -> bool:
-        """Whether new text is brought into view."""
-        return self._following
 
     def replies(self) -> Sequence[Reply]:
         """The replies in order."""
-        return tuple(self._replies)
+        return tuple(turn.reply for turn in self._turns if turn.reply is not None)
+
+    def questions(self) -> Sequence[Question]:
+        """The questions in order; their number is that of the turn."""
+        return tuple(turn.question for turn in self._turns)
+
+    def reply_of(self, turn: int) -> Reply | None:
+        """The reply of a turn, where it has one."""
+        return self._turns[turn].reply if 0 <= turn < len(self._turns) else None
+
+    def _messages(self) -> Iterator[Message]:
+        for turn in self._turns:
+            yield turn.question
+            if turn.reply is not None:
+                yield turn.reply
+
+    def _add_reply(self, reply: Reply) -> Reply:
+        reply.text.set_tinted(self._tinted)
+        reply.step_chosen.connect(self._report_step)
+        reply.regeneration_asked.connect(self._report_regeneration)
+        reply.continuation_asked.connect(self.continuation_asked)
+        self._turns[-1].reply = reply
+        self._add(reply)
+        return reply
 
     def _add(self, message: Message) -> None:
-        message.caret_moved.connect(self._follow_caret)
-        self._messages.append(message)
-        self._list.insertWidget(self._list.count() - 1, message)
+        message.caret_moved.connect(self.follow_caret)
+        message.variant_asked.connect(self._report_variant)
+        message.removal_asked.connect(self._report_removal)
+        message.set_usable(self._usable, can_ask=self._can_ask)
+        self.add(message)
 
-    # Where the reader is
+    def _take_away(self, message: Message) -> None:
+        self._held = None if self._held is message else self._held
+        self.take_away(message)
 
-    def _note_position(self, value: int) -> None:
-        bar = self._scroll.verticalScrollBar()
-        self._following = value >= bar.maximum() - self.fontMetrics().lineSpacing()
-        if self._following:
-            self.jump_button.hide()
+    def _mark_last(self) -> None:
+        for number, turn in enumerate(self._turns, 1):
+            if turn.reply is not None:
+                turn.reply.set_last(number == len(self._turns))
 
-    def _keep_position(self, _low: int, high: int) -> None:
-        if self._following:
-            self._scroll.verticalScrollBar().setValue(high)
+    # Which message asks
 
-    def _follow_caret(self, place: QRectF) -> None:
-        text = self.sender()
-        if isinstance(text, QWidget):
-            self._bring_into_view(text, place)
+    def _asking(self) -> tuple[int, bool]:
+        """The turn of the message whose signal is being heard, and whether that is its reply."""
+        asking = self.sender()
+        for number, turn in enumerate(self._turns):
+            if asking is turn.question or asking is turn.reply:
+                return number, asking is turn.reply
+        return -1, False
 
-    def _bring_into_view(self, text: QWidget, place: QRectF) -> None:
-        page = self._page
-        top = text.mapTo(page, place.topLeft().toPoint()).y()
-        bar, height = self._scroll.verticalScrollBar(), self._scroll.viewport().height()
-        if top < bar.value() + _MARGIN:
-            bar.setValue(top - _MARGIN)
-        elif top + place.height() > bar.value() + height - _MARGIN:
-            bar.setValue(round(top + place.height()) + _MARGIN - height)
+    def _report_step(self, step: int) -> None:
+        self.step_chosen.emit(self._asking()[0], step)
 
-    def _choose_step(self, step: int) -> None:
-        reply = self.sender()
-        if isinstance(reply, Reply):
-            self.step_chosen.emit(self._replies.index(reply), step)
+    def _report_edit(self, text: str) -> None:
+        self.edited.emit(self._asking()[0], text)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.Resize:
-            # The scroll bar comes out of the right margin, so that the column stays where it is.
-            bar_width = self._scroll.width() - self._scroll.viewport().width()
-            self._row.setContentsMargins(_MARGIN, 0, max(0, _MARGIN - bar_width), 0)
-            size, view = self.jump_button.sizeHint(), self._scroll.viewport().geometry()
-            self.jump_button.setGeometry(
-                view.center().x() - size.width() // 2, view.bottom() - size.height() - 8, size.width(), size.height()
-            )
-            self.jump_button.raise_()
-        return super().eventFilter(watched, event)
+    def _report_regeneration(self) -> None:
+        self.regeneration_asked.emit(self._asking()[0])
 
+    def _report_variant(self, by: int) -> None:
+        self.variant_asked.emit(*self._asking(), by)
 
-class _Welcome(QWidget):
-    """What stands in an empty conversation."""
-
-    chosen = Signal(str)
-
-    def __init__(self, suggestions: Sequence[str]) -> None:
-        super().__init__()
-        self._title, self._text = QLabel(), QLabel()
-        self._title.setProperty("role", "title")
-        self._text.setProperty("role", "muted")
-        self._text.setWordWrap(True)
-        self._buttons = [self._button(text) for text in suggestions]
-        column = QVBoxLayout(self)
-        column.setContentsMargins(INDENT, 0, INDENT, 0)
-        column.setSpacing(8)
-        column.addStretch(2)
-        column.addWidget(self._title)
-        column.addWidget(self._text)
-        column.addSpacing(8)
-        for button in self._buttons:
-            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(3)
-
-    def _button(self, text: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setToolTip("Ask this")
-        button.clicked.connect(self._choose)
-        return button
-
-    def _choose(self) -> None:
-        button = self.sender()
-        if isinstance(button, QPushButton):
-            self.chosen.emit(button.text())
-
-    def say(self, title: str, text: str, *, suggest: bool) -> None:
-        self._title.setText(title)
-        self._text.setText(text)
-        for button in self._buttons:
-            button.setVisible(suggest)
-
-
-def column_width(widget: QWidget) -> int:
-    """The widest a message may be: the measure, and the indents at its sides."""
-    metrics = QFontMetricsF(widget.font())
-    return round(metrics.averageCharWidth() * MEASURE) + 2 * INDENT
+    def _report_removal(self) -> None:
+        self.removal_asked.emit(*self._asking())

@@ -5,16 +5,14 @@ Typing is always possible; where sending is not, the reason stands below. Knows 
 
 from __future__ import annotations
 
-import math
 from enum import Enum, auto
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-_MOST_LINES = 8
-_PADDING = 4  # px, inside the text field
-_FRAME = 5  # px, the style sheet's border and padding
+from app.views.growing_edit import GrowingEdit
+
 _SENDING_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
@@ -35,7 +33,7 @@ class Composer(QWidget):
     def __init__(self, width: int) -> None:
         super().__init__()
         self._state = ComposerState.WAITING
-        self.edit = _GrowingEdit()
+        self.edit = GrowingEdit()
         self.edit.setPlaceholderText("Ask something")
         self.edit.setAccessibleName("Message")
         self.edit.installEventFilter(self)
@@ -127,28 +125,3 @@ class _ActionButton(QPushButton):
 
     def minimumSizeHint(self) -> QSize:
         return self._size
-
-
-class _GrowingEdit(QPlainTextEdit):
-    """As high as its text, up to eight lines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setTabChangesFocus(True)
-        self.document().setDocumentMargin(_PADDING)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
-        self._fit()
-
-    def sizeHint(self) -> QSize:
-        return QSize(super().sizeHint().width(), self.height())
-
-    def height_of(self, lines: int) -> int:
-        """With so many lines of text."""
-        line = math.ceil(QFontMetricsF(self.font()).lineSpacing() + 0.5)  # the layout rounds up, metrics round down
-        return lines * line + 2 * (_PADDING + _FRAME) + 2  # one spare pixel a side, or the text can be scrolled
-
-    def _fit(self) -> None:
-        lines = max(1, math.ceil(self.document().size().height()))
-        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if lines > _MOST_LINES else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        self.setVerticalScrollBarPolicy(policy)
-        self.setFixedHeight(self.height_of(min(_MOST_LINES, lines)))

@@ -33,6 +33,7 @@ class Way(Enum):
     LOAD_AGAIN = "Try again"
     ASK_AGAIN = "Ask again"
     OPEN_SETTINGS = "Open settings"
+    SAVE_AGAIN = "Save again"
 
 
 class Topic(Enum):
@@ -42,6 +43,9 @@ class Topic(Enum):
     HEADS = "heads"
     REPLY = "reply"
     SETTINGS = "settings"
+    CONVERSATIONS = "conversations"  # the file they are in
+    SAVING = "saving"  # what is shown is not saved yet
+    FILES = "files"  # export and import
     UNEXPECTED = "unexpected"
 
 

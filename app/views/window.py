@@ -1,4 +1,4 @@
-"""The main window: toolbar, chat column, decoding panel, status bar. Knows nothing of what its parts show or do."""
+"""The main window: toolbar, sidebar, chat column, decoding panel, status bar. Knows nothing of what they show or do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import qtawesome
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
@@ -29,6 +29,9 @@ from app.views.status_line import StatusLine
 MINIMUM_SIZE = QSize(900, 600)
 FIRST_SIZE = QSize(1280, 820)
 PANEL_WIDTH = 420
+SIDEBAR_WIDTH = 220
+CHAT_LEAST_WIDTH = 320
+_ROOM_FOR_SIDEBAR = 1200  # narrower windows fold it by themselves, never the panel: people come to see that
 
 
 class MainWindow(QMainWindow):
@@ -40,19 +43,26 @@ class MainWindow(QMainWindow):
     settings_requested = Signal()
     about_requested = Signal()
     stop_requested = Signal()
+    search_requested = Signal()
+    regenerate_requested = Signal()
+    previous_variant_requested = Signal()
+    next_variant_requested = Signal()
     panel_toggled = Signal(bool)
     tint_toggled = Signal(bool)
     acceptance_chosen = Signal(str)
 
-    def __init__(self, theme: Theme, acceptance: Choice, chat_column: Sequence[QWidget], panel: QWidget) -> None:
+    def __init__(
+        self, theme: Theme, acceptance: Choice, sidebar: QWidget, chat_column: Sequence[QWidget], panel: QWidget
+    ) -> None:
         super().__init__()
         self.setWindowTitle("Medusa Chat")
         self.setMinimumSize(MINIMUM_SIZE)
         self.resize(FIRST_SIZE)
         self._was_painted = False
         self._icons: dict[QAction, str] = {}
-        self._panel = panel
-        self._splitter = self._columns(chat_column, panel)
+        self._sidebar, self._panel = sidebar, panel
+        self._folded_by_itself = False
+        self._splitter = self._columns(sidebar, chat_column, panel)
         self.setCentralWidget(self._splitter)
         self._make_actions()
         self.rule_box = self._make_rule_box(acceptance)
@@ -61,27 +71,28 @@ class MainWindow(QMainWindow):
         self._make_status_bar()
         self.set_theme(theme)
 
-    def _columns(self, chat_column: Sequence[QWidget], panel: QWidget) -> QSplitter:
-        left = QWidget()
-        column = QVBoxLayout(left)
+    def _columns(self, sidebar: QWidget, chat_column: Sequence[QWidget], panel: QWidget) -> QSplitter:
+        middle = QWidget()
+        column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         for number, widget in enumerate(chat_column):
             column.addWidget(widget, 0 if number else 1)
-        left.setMinimumWidth(MINIMUM_SIZE.width() - PANEL_WIDTH - 1)
+        middle.setMinimumWidth(CHAT_LEAST_WIDTH)
         splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.setChildrenCollapsible(False)
         splitter.setHandleWidth(1)
-        splitter.addWidget(left)
-        splitter.addWidget(panel)
-        splitter.setStretchFactor(0, 1)
-        splitter.setStretchFactor(1, 0)
-        splitter.setSizes([FIRST_SIZE.width() - PANEL_WIDTH, PANEL_WIDTH])
+        for number, widget in enumerate((sidebar, middle, panel)):
+            splitter.addWidget(widget)
+            splitter.setStretchFactor(number, int(widget is middle))
+        splitter.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH - PANEL_WIDTH, PANEL_WIDTH])
         return splitter
 
     # Toolbar
 
     def _make_actions(self) -> None:
+        self.sidebar_action = self._action("Conversations", "Ctrl+B", "mdi6.dock-left", checkable=True)
+        self.sidebar_action.toggled.connect(self._toggle_sidebar)
         self.new_chat_action = self._action("New chat", "Ctrl+N", "mdi6.square-edit-outline")
         self.new_chat_action.triggered.connect(self.new_chat_requested)
         self.settings_action = self._action("Settings", "Ctrl+,", "mdi6.cog-outline")
@@ -92,13 +103,20 @@ class MainWindow(QMainWindow):
         self.tint_action.toggled.connect(self.tint_toggled)
         self.panel_action = self._action("Decoding panel", "F9", "mdi6.file-tree-outline", checkable=True)
         self.panel_action.toggled.connect(self._toggle_panel)
-        self._stop_action = QAction("Stop the reply", self)
-        self._stop_action.setShortcut(QKeySequence("Esc"))
-        self._stop_action.triggered.connect(self.stop_requested)
-        self.rule_action = QAction("Choose which guesses are kept", self)
-        self.rule_action.setShortcut(QKeySequence("Ctrl+E"))
-        self.rule_action.triggered.connect(self._focus_rule_box)
-        self.addActions([self._stop_action, self.rule_action])
+        self.rule_action = self._unseen("Choose which guesses are kept", "Ctrl+E", self._focus_rule_box)
+        self._unseen("Stop the reply", "Esc", self.stop_requested)
+        self.search_action = self._unseen("Search", "Ctrl+K", self._search)
+        self.regenerate_action = self._unseen("Regenerate the last reply", "Ctrl+R", self.regenerate_requested)
+        self._unseen("Previous variant", "Alt+Left", self.previous_variant_requested)
+        self._unseen("Next variant", "Alt+Right", self.next_variant_requested)
+
+    def _unseen(self, text: str, keys: str, do: object) -> QAction:
+        """An action with a key alone."""
+        action = QAction(text, self)
+        action.setShortcut(QKeySequence(keys))
+        action.triggered.connect(do)
+        self.addAction(action)
+        return action
 
     def _action(self, text: str, keys: str, icon: str, *, checkable: bool = False) -> QAction:
         action = QAction(text, self)
@@ -130,6 +148,7 @@ class MainWindow(QMainWindow):
         bar.setMovable(False)
         bar.setIconSize(QSize(18, 18))
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        bar.addAction(self.sidebar_action)
         bar.addAction(self.new_chat_action)
         gap = QWidget()
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -163,6 +182,25 @@ class MainWindow(QMainWindow):
     def _choose_acceptance(self, number: int) -> None:
         self.acceptance_chosen.emit(self.rule_box.itemData(number))
 
+    def _toggle_sidebar(self, visible: bool) -> None:
+        self._folded_by_itself = False
+        self._sidebar.setVisible(visible)
+
+    def _search(self) -> None:
+        self.sidebar_action.setChecked(True)
+        self.search_requested.emit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fold the sidebar where there is no room for it, and bring it back where there is again."""
+        super().resizeEvent(event)
+        before, now = event.oldSize().width(), event.size().width()
+        if now < _ROOM_FOR_SIDEBAR <= before or (before < 0 and now < _ROOM_FOR_SIDEBAR):
+            if self.sidebar_action.isChecked():
+                self.sidebar_action.setChecked(False)
+                self._folded_by_itself = True
+        elif before < _ROOM_FOR_SIDEBAR <= now and self._folded_by_itself:
+            self.sidebar_action.setChecked(True)
+
     def _toggle_panel(self, visible: bool) -> None:
         self._panel.setVisible(visible)
         self.panel_toggled.emit(visible)
@@ -189,7 +227,8 @@ class MainWindow(QMainWindow):
         """Geometry and folds, to be kept until the next start."""
         return {
             "geometry": _encode(self.saveGeometry()),
-            "splitter": _encode(self._splitter.saveState()),
+            "columns": _encode(self._splitter.saveState()),
+            "sidebar": self.sidebar_action.isChecked() or self._folded_by_itself,
             "panel": self.panel_action.isChecked(),
             "tint": self.tint_action.isChecked(),
         }
@@ -197,7 +236,8 @@ class MainWindow(QMainWindow):
     def restore(self, state: Mapping[str, Any]) -> None:
         """The state of an earlier start; what cannot be understood is passed over."""
         self.restoreGeometry(_decode(state.get("geometry")))
-        self._splitter.restoreState(_decode(state.get("splitter")))
+        self._splitter.restoreState(_decode(state.get("columns")))
+        self.sidebar_action.setChecked(state.get("sidebar") is not False)
         self.panel_action.setChecked(state.get("panel") is not False)
         self.tint_action.setChecked(state.get("tint") is not False)
 

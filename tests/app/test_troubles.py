@@ -72,13 +72,15 @@ def test_a_reply_that_breaks_off_keeps_its_text_and_can_be_asked_again(
     assert (notice.topic, notice.ways) == (Topic.REPLY, (Way.ASK_AGAIN, Way.OPEN_SETTINGS))
     half = app.views.chat.replies()[0]
     assert half.text.text
-    assert half.footer.text().startswith("Broke off")
+    assert half.footer.text().endswith("it\u00a0broke\u00a0off")
+    assert half.continue_button.isVisible()
     chat.error = None
     app.views.notices.way_chosen.emit(Way.ASK_AGAIN)
     wait_for_rest(app)
     (reply,) = app.views.chat.replies()
     assert reply is not half
-    assert len(app.controller.turns) == 1
+    (turn,) = app.controller.turns
+    assert turn.reply_place == (1, 2)  # what there was of the other one is still there
     assert app.views.notices.shown() == []
     assert chat.calls[-1][0] == [{"role": "user", "content": "first"}]
 

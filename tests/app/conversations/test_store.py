@@ -283,10 +283,7 @@ def test_a_reply_of_a_dead_process_is_cut_and_can_go_on(
     writer.append("done", [first])
     writer.finish(MessageState.COMPLETE, replace(writer.figures, tokens=2))
     assert store.messages.get(reply.id).text == "half done"
-    last = store.steps(reply.id)[-1]
-    assert isinstance(last, Step)
-    assert last.index == len(steps) + first.index
-    assert last.spans == tuple((start + 5, end + 5) for start, end in first.spans)
+    assert store.steps(reply.id)[-1] == first
     assert open_store().cut_replies == []
 
 
@@ -297,14 +294,16 @@ def test_steps_come_back_as_they_were_and_take_little_room(store: ConversationSt
         writer.append("t", [event])
     finished = events[-1]
     assert isinstance(finished, Finished)
-    writer.finish(state_after(finished.reason), writer.figures.finished(finished, 0.5))
+    writer.finish(state_after(finished.reason), writer.figures.measured(events, "stop"))
     steps = store.steps(writer.message)
     assert [event for event in steps if isinstance(event, Step | Finished)] == [
         event for event in events if isinstance(event, Step | Finished)
     ]
     figures = store.messages.get(writer.message).figures
     assert figures is not None
-    assert (figures.tokens, figures.first_token_seconds) == (finished.tokens, 0.5)
+    assert (figures.tokens, figures.tokens_per_step) == (finished.tokens, finished.tokens_per_step)
+    assert figures.first_token_seconds == pytest.approx(0.2 + 0.03)
+    assert figures.ending == "stop"
     size = store.database.read("SELECT sum(length(events)) FROM steps")[0][0]
     assert size / sum(isinstance(event, Step) for event in steps) < 1500  # bytes
 

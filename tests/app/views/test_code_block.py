@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme
 from app.views.blocks import text_of
 from app.views.code_block import CodeBlock
-from app.views.message import Reply
+from app.views.reply import Reply
 from app.views.table_block import TableBlock, TableText
 from medusa_core.events import Finished
 from medusa_core.testing import scripted_reply

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.views.link_dialog import LinkDialog, address_in_full
-from app.views.message import Reply
+from app.views.reply import Reply
 
 
 @pytest.fixture
