@@ -25,6 +25,7 @@ from medusa_core.cli_decoding import (
     require_heads,
     uses_heads,
 )
+from medusa_core.cli_models import add_models
 from medusa_core.cli_options import defaults, finish
 from medusa_core.cli_train import add_train
 from medusa_core.config import DecodingConfig
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add_calibrate(commands)
     add_expect(commands)
     add_bench(commands)
+    add_models(commands)
     add_convert(commands)
     return parser
 

@@ -43,6 +43,12 @@ def add_decoding_options(parser: argparse.ArgumentParser) -> None:
         default=defaults(ModelConfig)["heads"],
         help=f"{field_help(ModelConfig, 'heads')} (default: %(default)s)",
     )
+    parser.add_argument(
+        "--context",
+        type=int,
+        default=defaults(ModelConfig)["context"],
+        help=f"{field_help(ModelConfig, 'context')} (default: %(default)s)",
+    )
     for name, choices in (("drafter", DRAFTERS), ("nodes", None), ("tree", TREE_KINDS), ("seed", None)):
         parser.add_argument(
             f"--{name}",
@@ -78,7 +84,9 @@ def _add_acceptance(parser: argparse.ArgumentParser) -> None:
 def model_config(options: argparse.Namespace, *, headed: bool) -> ModelConfig:
     """Which model, with its heads where something is going to use them."""
     heads = options.heads if headed else hub.NONE
-    return ModelConfig(model=options.model, heads=heads, dtype=options.dtype, device=options.device)
+    return ModelConfig(
+        model=options.model, heads=heads, dtype=options.dtype, device=options.device, context=options.context
+    )
 
 
 def decoding_config(options: argparse.Namespace, max_new_tokens: int, *, explain: bool) -> DecodingConfig:

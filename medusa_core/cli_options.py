@@ -23,12 +23,14 @@ T = TypeVar("T")
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """--model, --dtype, --device and --cache."""
     default = defaults(ModelConfig)
-    parser.add_argument("--model", default=default["model"], help="'default' or a model folder (default: %(default)s)")
+    parser.add_argument(
+        "--model", default=default["model"], help=f"{field_help(ModelConfig, 'model')} (default: %(default)s)"
+    )
     parser.add_argument("--dtype", choices=DTYPES, default=default["dtype"], help="precision (default: %(default)s)")
     parser.add_argument(
         "--device", choices=DEVICES, default=default["device"], help="where to run (default: %(default)s)"
     )
-    parser.add_argument("--cache", type=Path, help="folder of converted models (default: the user's cache)")
+    parser.add_argument("--cache", type=Path, help="the library: folder of models (default: the user's cache)")
 
 
 def defaults(config: type[Any]) -> dict[str, Any]:
@@ -61,5 +63,14 @@ def finish(work: Generator[Event, None, T]) -> T:
             result: T = stop.value
             return result
         if terminal and isinstance(event, Progress):
-            share = f" {event.done / event.total:.0%}" if event.total else ""
-            print(f"\r\x1b[K{event.stage}{share}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{progress_line(event)}", end="", file=sys.stderr, flush=True)
+
+
+def progress_line(event: Progress) -> str:
+    """How far it has come, on one line; of a download also how fast and how long yet."""
+    line = event.stage + (f" {event.done / event.total:.0%}" if event.total else "")
+    rate = getattr(event, "rate", 0.0)
+    if rate > 0 and event.total:
+        left = (event.total - event.done) / rate
+        line += f" of {event.total / 1e6:,.0f} MB, {rate / 1e6:.1f} MB/s, {left // 60:.0f}:{left % 60:02.0f} left"
+    return line

@@ -10,12 +10,17 @@ import os
 from pathlib import Path
 
 
+def flush_file(path: Path) -> None:
+    """One file onto the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def flush(folder: Path) -> None:
     """Every file in the folder onto the disk. Without it, a power cut after a rename could leave empty files."""
     for path in folder.rglob("*"):
         if path.is_file():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
+            flush_file(path)
 
 
 def is_full(error: BaseException) -> bool:

