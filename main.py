@@ -19,6 +19,13 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --smoke-test: save a picture of the window"
     )
+    parse.add_argument(
+        "--demo",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="explore a recorded reply without any model; FILE: a recording, else one that came with the app",
+    )
     parse.add_argument("--version", action="store_true", help="print the version and exit")
     return parse
 
@@ -43,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if display_is_missing():
         sys.stderr.write("There is no display to open a window on: set DISPLAY or WAYLAND_DISPLAY, or use xvfb-run.\n")
         return 2
+    if given.demo is not None:
+        from app.demo import run as run_demo
+
+        return run_demo(Path(given.demo) if given.demo else None)
     from app.application import Options, run
 
     return run(Options(profile=given.profile, smoke_test=given.smoke_test, screenshot=given.screenshot))

@@ -29,6 +29,7 @@ from app.json_file import JsonFile
 from app.memory import in_words, resident_bytes
 from app.option_table import BY_KEY
 from app.options import Choice
+from app.panel_controller import PanelController
 from app.screen import Views
 from app.settings import Settings, load_settings, read_settings
 from app.single_instance import Doorbell, address_of, ring
@@ -89,6 +90,7 @@ class Application(QObject):
         self.window = self.views.window
         self.worker = Worker(self)
         self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file, self.store)
+        self.panel_controller = PanelController(self.views, self.controller, self.theme)
         self._closed_cleanly = True
         self._doorbell = Doorbell(self)
         self._connect()
@@ -138,6 +140,7 @@ class Application(QObject):
         views = self.views
         for view in (views.window, views.sidebar, views.chat, views.notices, views.panel, views.dialog):
             view.set_theme(theme)
+        self.panel_controller.set_theme(theme)
 
     def show_memory(self) -> None:
         """Say in the status line what the app takes."""
@@ -178,6 +181,7 @@ class Application(QObject):
             self._window_file.write(self.window.state())
         except OSError as error:
             sys.stderr.write(f"The window's place could not be saved: {error}\n")
+        self.panel_controller.close()
         self.views.dialog.close()
         self.window.hide()  # the thread may need a moment; nobody has to watch
         self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS)

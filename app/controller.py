@@ -26,7 +26,7 @@ from app.views.composer import ComposerState
 from app.views.figures_line import grouped
 from app.views.notices import Notice, Topic, Way
 from app.views.status_line import SEPARATOR
-from app.worker import Failure, Worker
+from app.worker import Failure, Job, Worker
 from medusa_core.config import ModelConfig
 from medusa_core.errors import ConfigError
 from medusa_core.events import Progress

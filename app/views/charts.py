@@ -1,7 +1,6 @@
-"""The two charts of a reply: tokens per second over time, and the acceptance of each head.
+"""Tokens per second over the time of a reply, beside plain decoding; and what all charts share: title and axes.
 
-Both take figures that were computed elsewhere and draw them with direct labels. While a reply streams, an axis only
-ever grows by doubling. Knows nothing of trees or of which step is on screen.
+While a reply streams, an axis only ever grows by doubling. Knows nothing of trees or of the other charts.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.theme import Theme, small_font, ui_font
+from app.theme import Theme, small_font
 from medusa_core.events import Step
 from medusa_core.metrics import ReplyMetrics
 
@@ -22,15 +21,6 @@ WINDOW_STEPS = 8  # a single step's speed jumps between whole numbers of tokens;
 FEWEST_STEPS = 4  # a mean over fewer says little, and one lucky first step would double the axis for good
 FIRST_TOP = 20.0  # tokens/s
 FIRST_SPAN = 5.0  # s
-ROW_PX = 22.0
-FEWEST_ROWS = 4  # so that the panel does not move when the first step tells how many heads there are
-ACCEPTANCE_DEFINITION = (
-    "Acceptance of head k: the share of this reply's steps in which at least k guesses were kept.\n"
-    "Tokens per step: tokens divided by steps; the model's own token counts once in every step."
-)
-
-NO_STEPS = "Per head, the share of steps in which at least that many guesses in a row were kept."
-NO_GUESSES = "No head is guessing: every step writes one token."
 
 
 def doubled(start: float, needed: float) -> float:
@@ -67,17 +57,46 @@ class ChartTitle(QWidget):
         return self._figure.text()
 
 
+def plain_plot(height: int) -> pg.PlotWidget:
+    """An empty plot that nobody can drag, zoom or focus."""
+    plot = pg.PlotWidget()
+    plot.setMinimumHeight(height)
+    plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    plot.setMouseEnabled(False, False)
+    plot.setMenuEnabled(False)
+    plot.hideButtons()
+    plot.getPlotItem().setContentsMargins(0, 0, 0, 0)
+    for name in ("left", "bottom"):
+        plot.getAxis(name).setStyle(tickFont=small_font(), tickLength=0, hideOverlappingLabels=False)
+    plot.getAxis("left").setWidth(QFontMetricsF(small_font()).horizontalAdvance("1280") + 4)
+    plot.getAxis("bottom").setHeight(20)
+    return plot
+
+
+def dress_plot(plot: pg.PlotWidget, theme: Theme) -> None:
+    """Background and labels in the theme's colours; the axes themselves are not drawn."""
+    plot.setBackground(theme.surface)
+    for name in ("left", "bottom"):
+        plot.getAxis(name).setPen(pg.mkPen(None))
+        plot.getAxis(name).setTickPen(pg.mkPen(theme.surface))  # ticks of length 0 would still be dots
+        plot.getAxis(name).setTextPen(theme.text_muted)
+
+
 class SpeedChart(QWidget):
     """Tokens per second over the decoding time of a reply, as a mean over the last few steps."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = ChartTitle("Speed", f"tokens/s, mean of {WINDOW_STEPS} steps")
-        self._plot = pg.PlotWidget()
+        self._plot = plain_plot(72)
         self._curve = self._plot.plot(skipFiniteCheck=True, antialias=True)
         self._newest = self._plot.plot(symbol="o", symbolSize=7, antialias=True)
         self._marker = pg.InfiniteLine(angle=90)
         self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
+        options = {"position": 0.99, "anchors": [(1, 1), (1, 0)]}
+        self._plain = pg.InfiniteLine(angle=0, label="plain", labelOpts=options)
+        self._plain.label.setFont(small_font())
+        self._plain_speed = 0.0
         self._build_plot()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -89,34 +108,39 @@ class SpeedChart(QWidget):
         self.clear()
 
     def _build_plot(self) -> None:
-        plot = self._plot
-        plot.setMinimumHeight(72)
-        plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        plot.setMouseEnabled(False, False)
-        plot.setMenuEnabled(False)
-        plot.hideButtons()
-        plot.getPlotItem().setContentsMargins(0, 0, 0, 0)
-        for name in ("left", "bottom"):
-            plot.getAxis(name).setStyle(tickFont=small_font(), tickLength=0, hideOverlappingLabels=False)
-        plot.getAxis("left").setWidth(QFontMetricsF(small_font()).horizontalAdvance("1280") + 4)
-        plot.getAxis("bottom").setHeight(20)
-        for line in (*self._lines, self._marker):
+        for line in (*self._lines, self._marker, self._plain):
             line.setZValue(-1)
-            plot.addItem(line, ignoreBounds=True)
+            self._plot.addItem(line, ignoreBounds=True)
+        self._plain.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Draw in other colours."""
-        self._plot.setBackground(theme.surface)
+        dress_plot(self._plot, theme)
         self._curve.setPen(pg.mkPen(theme.accent, width=2))
         self._newest.setSymbolBrush(theme.accent)
         self._newest.setSymbolPen(pg.mkPen(theme.surface, width=1.5))
-        self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
-        for name in ("left", "bottom"):
-            self._plot.getAxis(name).setPen(pg.mkPen(None))
-            self._plot.getAxis(name).setTickPen(pg.mkPen(theme.surface))  # ticks of length 0 would still be dots
-            self._plot.getAxis(name).setTextPen(theme.text_muted)
+        self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DotLine))
+        self._plain.setPen(pg.mkPen(theme.text_muted, width=1.5, style=Qt.PenStyle.DashLine))
+        self._plain.label.setColor(theme.text_muted)
+        self._plain.label.fill = pg.mkBrush(theme.surface)
         for line in self._lines:
             line.setPen(pg.mkPen(theme.line, width=1))
+
+    def set_plain(self, tokens_per_second: float) -> None:
+        """How fast plain decoding is here, as a dashed line; 0: nobody knows."""
+        self._plain_speed = tokens_per_second
+        self._plain.setVisible(tokens_per_second > 0)
+        if tokens_per_second > 0:
+            self._plain.setValue(tokens_per_second)
+            self._plain.label.setFormat(f"plain {tokens_per_second:.0f}")
+            self._fit_axes(self._plain_speed, 0.0)
+        plain = f"Dashed: {tokens_per_second:.1f} tokens/s, one token a step without drafting, as measured here."
+        self.setToolTip(plain if tokens_per_second > 0 else "")
+
+    @property
+    def plain(self) -> float:
+        """The speed of the dashed line; 0 where there is none."""
+        return self._plain_speed
 
     def clear(self) -> None:
         """Start a new reply."""
@@ -127,6 +151,7 @@ class SpeedChart(QWidget):
         self._newest.setData([], [])
         self._marker.hide()
         self._title.set_figure("")
+        self._top = doubled(self._top, self._plain_speed)
         self._label_axes()
 
     def add(self, steps: Iterable[Step]) -> None:
@@ -137,11 +162,7 @@ class SpeedChart(QWidget):
         if not count:
             return
         seconds, speeds = self.points
-        top = doubled(self._top, float(speeds.max(initial=0.0)))
-        span = doubled(self._span, float(self._seconds[count - 1]))
-        if (top, span) != (self._top, self._span):
-            self._top, self._span = top, span
-            self._label_axes()
+        self._fit_axes(float(speeds.max(initial=0.0)), float(self._seconds[count - 1]))
         self._curve.setData(seconds, speeds)
         self._newest.setData(seconds[-1:], speeds[-1:])
         self._title.set_figure(f"{self._metrics.tokens_per_second:.1f} tokens/s")
@@ -182,6 +203,12 @@ class SpeedChart(QWidget):
         passed = self._metrics.seconds - then
         self._speeds[index] = (self._metrics.tokens - had) / passed if passed > 0 else 0.0
 
+    def _fit_axes(self, speed: float, seconds: float) -> None:
+        top, span = doubled(self._top, speed), doubled(self._span, seconds)
+        if (top, span) != (self._top, self._span):
+            self._top, self._span = top, span
+            self._label_axes()
+
     def _label_axes(self) -> None:
         self._plot.setRange(xRange=(0, self._span), yRange=(0, 1.08 * self._top), padding=0.03)
         speeds = [self._top * share for share in (0.0, 0.5, 1.0)]
@@ -190,85 +217,3 @@ class SpeedChart(QWidget):
         times = [self._span * share for share in (0.0, 0.5, 1.0)]
         self._plot.getAxis("left").setTicks([[(speed, f"{speed:g}") for speed in speeds]])
         self._plot.getAxis("bottom").setTicks([[(time, f"{time:g} s") for time in times]])
-
-
-class AcceptanceBars(QWidget):
-    """One bar a head: the share of steps in which at least k guesses were kept."""
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._shares: tuple[float, ...] = ()
-        self._empty = NO_STEPS
-        self._title = ChartTitle("Acceptance per head", "")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._title)
-        column.addStretch()
-        self.setToolTip(ACCEPTANCE_DEFINITION)
-        self.setAccessibleName("Acceptance per head")
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-
-    def sizeHint(self) -> QSize:
-        """Room for every head."""
-        rows = max(FEWEST_ROWS, len(self._shares))
-        return QSize(200, int(self._title.sizeHint().height() + 4 + rows * ROW_PX))
-
-    def minimumSizeHint(self) -> QSize:
-        """The same: a bar less would be a head less."""
-        return self.sizeHint()
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """The shares as drawn."""
-        return self._shares
-
-    @property
-    def figure(self) -> str:
-        """The mean tokens per step as it reads."""
-        return self._title.figure
-
-    def set_theme(self, theme: Theme) -> None:
-        """Draw in other colours."""
-        self._theme = theme
-        self.update()
-
-    def clear(self) -> None:
-        """Start a new reply."""
-        self._shares, self._empty = (), NO_STEPS
-        self._title.set_figure("")
-        self.update()
-
-    def show_metrics(self, metrics: ReplyMetrics) -> None:
-        """Draw the running shares."""
-        grows = len(metrics.acceptance_per_head) > max(FEWEST_ROWS, len(self._shares))
-        self._shares, self._empty = metrics.acceptance_per_head, NO_GUESSES
-        self._title.set_figure(f"{metrics.tokens_per_step:.2f} tokens per step")
-        spoken = ", ".join(f"head {k} {100 * share:.0f} %" for k, share in enumerate(self._shares, 1))
-        self.setAccessibleDescription(f"{spoken}; {self._title.figure}")
-        if grows:
-            self.updateGeometry()
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Label, bar on a full-length track, share."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(ui_font())
-        metrics = QFontMetricsF(painter.font())
-        label_px, share_px = metrics.horizontalAdvance("head 9") + 12, metrics.horizontalAdvance("100 %") + 8
-        top = self._title.height() + 4
-        if not self._shares:
-            painter.setPen(QColor(self._theme.text_muted))
-            words = int(Qt.TextFlag.TextWordWrap)
-            painter.drawText(QRectF(0, top, self.width(), FEWEST_ROWS * ROW_PX), words, self._empty)
-        for row, share in enumerate(self._shares):
-            line = QRectF(0, top + row * ROW_PX, self.width(), ROW_PX)
-            track = QRectF(label_px, line.center().y() - 4, self.width() - label_px - share_px, 8)
-            painter.setPen(QColor(self._theme.text_muted))
-            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, f"head {row + 1}")
-            painter.setPen(QColor(self._theme.text))
-            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, f"{100 * share:.0f} %")
-            painter.fillRect(track, QColor(self._theme.surface_raised))
-            track.setWidth(track.width() * share)
-            painter.fillRect(track, QColor(self._theme.accepted))

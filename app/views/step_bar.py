@@ -1,4 +1,4 @@
-"""The controls over the tree: walk to the step before and after, go live, decode slowly.
+"""The controls over the tree: walk through the steps, go live, decode slowly, and a menu for everything rarer.
 
 Emits what was asked for and shows what it is told. Knows nothing of the steps themselves.
 """
@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import qtawesome
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QSlider, QToolButton, QVBoxLayout, QWidget
 
 from app.theme import Theme, title_font
 
 
 class StepBar(QWidget):
-    """Title, previous, "step 12 of 40", next, live, slow."""
+    """Title, live, slow, table, more; below them previous, a slider over all steps, next, "step 12 of 40"."""
 
     previous_asked = Signal()
     next_asked = Signal()
     live_asked = Signal()
+    step_asked = Signal(int)
     slow_toggled = Signal(bool)
+    table_toggled = Signal(bool)
+    menu_asked = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = QLabel("Decoding")
-        self._previous = self._arrow("Previous step (←)")
-        self._next = self._arrow("Next step (→)")
+        self._previous = self._tool("Previous step (←)")
+        self._next = self._tool("Next step (→)")
+        self.slider = self._make_slider()
         self._position = QLabel()
-        self._position.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._position.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._position.setMinimumWidth(self.fontMetrics().horizontalAdvance("step 000 of 000"))
         self._live = QPushButton("Live")
         self._live.setProperty("role", "quiet")
@@ -35,24 +40,49 @@ class StepBar(QWidget):
         self._live.setToolTip("Follow the newest step (End)")
         self._slow = QCheckBox("Slow")
         self._slow.setToolTip("Decode at about four steps a second, so that each tree can be read")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self._title)
-        row.addStretch()
-        for widget in (self._previous, self._position, self._next, self._live, self._slow):
-            row.addWidget(widget)
+        self._table = self._tool("Show the tree as a table")
+        self._table.setCheckable(True)
+        self.more = self._tool("More: recordings, export, zoom")
+        self._stack()
         self._previous.clicked.connect(self.previous_asked)
         self._next.clicked.connect(self.next_asked)
         self._live.clicked.connect(self._ask_for_live)
         self._slow.toggled.connect(self.slow_toggled)
+        self._table.toggled.connect(self.table_toggled)
+        self.more.clicked.connect(self.menu_asked)
+        self.slider.valueChanged.connect(self.step_asked)
         self.set_theme(theme)
         self.show_position(None, 0, live=True)
+
+    def _stack(self) -> None:
+        first, second = QHBoxLayout(), QHBoxLayout()
+        first.addWidget(self._title)
+        first.addStretch()
+        for widget in (self._live, self._slow, self._table, self.more):
+            first.addWidget(widget)
+        second.addWidget(self._previous)
+        second.addWidget(self.slider, 1)
+        for widget in (self._next, self._position):
+            second.addWidget(widget)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        for row in (first, second):
+            row.setSpacing(4)
+            column.addLayout(row)
+
+    def _make_slider(self) -> QSlider:
+        slider = QSlider(Qt.Orientation.Horizontal)
+        slider.setAccessibleName("Step of the reply")
+        slider.setToolTip("Any step of the reply (← →, Home)")
+        slider.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        slider.setPageStep(10)
+        return slider
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
         """The widgets that can have the focus."""
-        return self._previous, self._next, self._live, self._slow
+        return self._live, self._slow, self._table, self.more, self._previous, self.slider, self._next
 
     @property
     def position(self) -> str:
@@ -60,9 +90,15 @@ class StepBar(QWidget):
         return self._position.text()
 
     def set_theme(self, theme: Theme) -> None:
-        """Draw the arrows in other colours, and the title in the font of now."""
+        """Draw the icons in other colours, and the title in the font of now."""
         self._title.setFont(title_font())
-        for button, name in ((self._previous, "mdi6.chevron-left"), (self._next, "mdi6.chevron-right")):
+        icons = (
+            (self._previous, "mdi6.chevron-left"),
+            (self._next, "mdi6.chevron-right"),
+            (self._table, "mdi6.table"),
+            (self.more, "mdi6.dots-horizontal"),
+        )
+        for button, name in icons:
             button.setIcon(qtawesome.icon(name, color=theme.text, color_disabled=theme.unreached))
         self._live.setIcon(qtawesome.icon("mdi6.circle", color=theme.unreached, color_on=theme.accent))
 
@@ -72,12 +108,29 @@ class StepBar(QWidget):
         self._previous.setEnabled(index is not None and index > 0)
         self._next.setEnabled(not live)
         self._live.setChecked(live)
+        self.slider.blockSignals(True)
+        self.slider.setEnabled(count > 1)
+        self.slider.setRange(0, max(count - 1, 0))
+        self.slider.setValue(index or 0)
+        self.slider.blockSignals(False)
+
+    def show_slow(self, slow: bool) -> None:
+        """Bring the switch up to date without asking for anything."""
+        self._slow.blockSignals(True)
+        self._slow.setChecked(slow)
+        self._slow.blockSignals(False)
+
+    def table_action(self) -> QAction:
+        """The switch to the table, for a menu."""
+        action = QAction("Show the tree as a table", self, checkable=True, checked=self._table.isChecked())
+        action.toggled.connect(self._table.setChecked)
+        return action
 
     def _ask_for_live(self) -> None:
         self._live.setChecked(True)  # a press never switches it off: holding a step does
         self.live_asked.emit()
 
-    def _arrow(self, words: str) -> QToolButton:
+    def _tool(self, words: str) -> QToolButton:
         button = QToolButton()
         button.setIconSize(QSize(20, 20))
         button.setToolTip(words)

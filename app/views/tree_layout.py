@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from medusa_core.events import Node
 
-GUTTER = 20.0  # px between columns, where the edges run
+GUTTER = (12.0, 20.0)  # px between columns, where the edges run
 MARGIN = 1.0  # px on every side
 ROW_PITCH = (12.0, 44.0)  # px from row to row, tightest and roomiest
 CHIP_HEIGHT = 24.0  # px at most
@@ -100,15 +100,30 @@ def slots_of(nodes: Sequence[Node]) -> tuple[Slot, ...]:
     return tuple(Slot(node.depth, row) for node, row in zip(nodes, rows, strict=True))
 
 
+def reading_order(nodes: Sequence[Node], slots: Sequence[Slot]) -> list[int]:
+    """Every node, each followed by what grows from it, upper branches first: the order in which a tree is read."""
+    children: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes[1:], 1):
+        children.setdefault(node.parent, []).append(index)
+    order, ahead = [], [0]
+    while ahead:
+        index = ahead.pop()
+        order.append(index)
+        ahead += sorted(children.get(index, ()), key=lambda child: -slots[child].row)
+    return order
+
+
 def fit(extent: Extent, width: float, height: float) -> Grid:
     """The grid that shows `extent` in the room given, with chips no tighter than can be read.
 
     Where even the tightest chips do not fit, the grid is larger than the room and the view pans.
     """
     inner_width, inner_height = width - 2 * MARGIN, height - 2 * MARGIN
-    chip_width = _clamp((inner_width - (extent.columns - 1) * GUTTER) / extent.columns, CHIP_WIDTH)
+    gaps = max(extent.columns - 1, 1)
+    gutter = _clamp((inner_width - extent.columns * CHIP_WIDTH[0]) / gaps, GUTTER)
+    chip_width = _clamp((inner_width - (extent.columns - 1) * gutter) / extent.columns, CHIP_WIDTH)
     row_pitch = _clamp(inner_height / (extent.rows - ROW_GAP), ROW_PITCH)
-    return Grid(chip_width, min(CHIP_HEIGHT, row_pitch * (1 - ROW_GAP)), chip_width + GUTTER, row_pitch)
+    return Grid(chip_width, min(CHIP_HEIGHT, row_pitch * (1 - ROW_GAP)), chip_width + gutter, row_pitch)
 
 
 def _clamp(value: float, limits: tuple[float, float]) -> float:

@@ -15,13 +15,16 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, 
 from app.theme import Theme, small_font, token_font
 from app.views import tree_words as words
 from app.views.tree_layout import MARGIN, Box
-from medusa_core.events import Node, NodeState, Step
+from medusa_core.events import Node, NodeState, Source, Step
 
 CHIP_RADIUS = 4.0
 TEXT_INSET = 5.0
 BAR_FROM_PX = 18.0  # a lower chip has no room for the bar under its text
 SMALLEST_PX = 9  # of a token's text
+KEY_LINE_PX = 17.0
+MARK_PX = 3.5  # half the size of the mark of a source
 KEY = ((NodeState.ACCEPTED, "kept"), (NodeState.REJECTED, "not kept"), (NodeState.UNREACHED, "never judged"))
+SOURCE_KEY = (Source.HEAD, Source.LOOKUP, Source.RECYCLING)
 BACK_TO_FRONT = (NodeState.UNREACHED, NodeState.REJECTED, NodeState.ACCEPTED, NodeState.ROOT)
 
 
@@ -101,6 +104,41 @@ def paint_tree(painter: QPainter, step: Step, boxes: Sequence[Box], theme: Theme
             painter.drawText(QPointF(boxes[index].x + _inset(style), boxes[index].middle + drop), texts[index])
         for index in members if barred and style.fill else ():
             _paint_bar(painter, boxes[index], style, step.nodes[index].model_probability)
+    _paint_marks(painter, step.nodes, boxes, theme)
+
+
+def paint_ring(painter: QPainter, theme: Theme, box: Box) -> None:
+    """About the node that the keys are on."""
+    painter.setPen(QPen(QColor(theme.accent), 2))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(QRectF(box.x - 3, box.y - 3, box.width + 6, box.height + 6), 6, 6)
+
+
+def source_colour(source: Source, theme: Theme) -> str:
+    """The colour of who proposed a token."""
+    colours = {Source.LOOKUP: theme.source_lookup, Source.RECYCLING: theme.source_recycling}
+    return colours.get(source, theme.source_head)
+
+
+def source_mark(source: Source, centre: QPointF, half: float = MARK_PX) -> QPainterPath:
+    """A triangle for the heads, a square for lookup, a circle for recycling: told apart without any colour."""
+    path, x, y = QPainterPath(), centre.x(), centre.y()
+    if source is Source.LOOKUP:
+        path.addRect(QRectF(x - half + 0.5, y - half + 0.5, 2 * half - 1, 2 * half - 1))
+    elif source is Source.RECYCLING:
+        path.addEllipse(centre, half, half)
+    else:
+        path.moveTo(x - half, y - half)
+        path.lineTo(x + half, y)
+        path.lineTo(x - half, y + half)
+        path.closeSubpath()
+    return path
+
+
+def paint_source(painter: QPainter, theme: Theme, source: Source, centre: QPointF) -> None:
+    """The mark of a source; recycling's circle is hollow."""
+    _dress_for(painter, theme, source)
+    painter.drawPath(source_mark(source, centre))
 
 
 def paint_heads(painter: QPainter, theme: Theme, columns: Sequence[Box], shares: Sequence[float]) -> None:
@@ -116,7 +154,7 @@ def paint_heads(painter: QPainter, theme: Theme, columns: Sequence[Box], shares:
 
 
 def paint_key(painter: QPainter, theme: Theme, middle: float) -> None:
-    """The states by name, each beside a small drawing of itself."""
+    """The states by name, each beside a small drawing of itself; a line below them the sources by their marks."""
     painter.setFont(small_font())
     metrics = QFontMetricsF(painter.font())
     x = MARGIN
@@ -128,6 +166,13 @@ def paint_key(painter: QPainter, theme: Theme, middle: float) -> None:
         painter.setPen(QColor(theme.text_muted))
         painter.drawText(QPointF(x + 32, middle + metrics.capHeight() / 2), name)
         x += 32 + metrics.horizontalAdvance(name) + 16
+    x, middle = MARGIN, middle + KEY_LINE_PX
+    for source in SOURCE_KEY:
+        name = words.SOURCES[source]
+        paint_source(painter, theme, source, QPointF(x + MARK_PX + 1, middle))
+        painter.setPen(QColor(theme.text_muted))
+        painter.drawText(QPointF(x + 14, middle + metrics.capHeight() / 2), name)
+        x += 14 + metrics.horizontalAdvance(name) + 16
 
 
 def _paint_edges(
@@ -168,6 +213,28 @@ def _paint_bar(painter: QPainter, box: Box, style: NodeStyle, share: float | Non
     painter.fillRect(track, colour)
     track.setWidth(track.width() * share)
     painter.fillRect(track, QColor(style.text))
+
+
+def _paint_marks(painter: QPainter, nodes: Sequence[Node], boxes: Sequence[Box], theme: Theme) -> None:
+    """Where the edge arrives: who proposed the token. One drawing a source is much cheaper than one a node."""
+    half = min(MARK_PX, boxes[0].height / 3)
+    for source in SOURCE_KEY:
+        marks = QPainterPath()
+        for node, box in zip(nodes, boxes, strict=True):
+            if node.source is source and node.depth:
+                marks.addPath(source_mark(source, QPointF(box.x, box.middle), half))
+        if marks.isEmpty():
+            continue
+        _dress_for(painter, theme, source)
+        painter.drawPath(marks)
+
+
+def _dress_for(painter: QPainter, theme: Theme, source: Source) -> None:
+    """A hollow mark for recycling, full ones with a thin rim for the others."""
+    colour = QColor(source_colour(source, theme))
+    hollow = source is Source.RECYCLING
+    painter.setPen(QPen(colour, 1.5) if hollow else QPen(QColor(theme.surface), 1))
+    painter.setBrush(QColor(theme.surface) if hollow else colour)
 
 
 def _inset(style: NodeStyle) -> float:

@@ -25,9 +25,16 @@ COLUMN_HELP = (
     "The first column is the model's own choice, which is always kept."
 )
 KEY_HELP = (
-    "The wider an edge, the likelier the token was thought to be. The bar in a chip is the probability that the model "
-    "itself gave it."
+    "The wider an edge, the likelier the token was thought to be by who proposed it: the mark where the edge arrives. "
+    "The bar in a chip is the probability that the model itself gave the token."
 )
+POINTING = "Point at a node, or move with ↑ ↓, for the numbers behind it."
+SOURCES = {Source.HEAD: "heads", Source.LOOKUP: "lookup", Source.RECYCLING: "recycling"}
+SOURCE_HELP = {
+    Source.HEAD: "The Medusa heads",
+    Source.LOOKUP: "What followed the same words earlier in the conversation",
+    Source.RECYCLING: "What the model thought should follow when it last saw the same token",
+}
 _WHO = {
     Source.LOOKUP: "Looked up earlier in the conversation",
     Source.RECYCLING: "Recycled: what the model thought of this token before",
@@ -91,15 +98,25 @@ def description(step: Step) -> str:
 def tooltip(node: Node, *, ended_reply: bool = False, note: str = "") -> str:
     """All that is known of a node, as rich text: its numbers, why it was kept or not, and what was noted of it."""
     lines = [f"<b><code>{html.escape(visible(node.text))}</code></b> &nbsp;id {node.token_id}"]
-    lines.append(_state_line(node) + (": it ended the reply" if ended_reply else ""))
-    if node.depth:
-        lines.append(html.escape(_place(node), quote=False))
-    if node.draft_probability is not None:
-        whose = _WHOSE.get(node.source, "Estimated")
-        lines.append(f"{whose} probability: {percent(node.draft_probability)}")
-    lines += [html.escape(line, quote=False) for line in _judgement(node)]
-    lines += [html.escape(line, quote=False) for line in textwrap.wrap(note, _NOTE_WIDTH)]
+    facts = [*_facts(node, ended_reply=ended_reply), *textwrap.wrap(note, _NOTE_WIDTH)]
+    lines += [html.escape(line, quote=False) for line in facts]
     return "<qt><p style='white-space:pre'>" + "<br>".join(lines) + "</p></qt>"
+
+
+def details(step: Step, index: int) -> str:
+    """The same in one line of plain text, for the place under the tree and for screen readers."""
+    node = step.nodes[index]
+    facts = _facts(node, ended_reply=index == step.stop_node)
+    return " · ".join((visible(node.text), *facts, *([step.note] if index == 0 and step.note else [])))
+
+
+def _facts(node: Node, *, ended_reply: bool) -> list[str]:
+    lines = [_state_line(node) + (": it ended the reply" if ended_reply else "")]
+    if node.depth:
+        lines.append(_place(node))
+    if node.draft_probability is not None:
+        lines.append(f"{_WHOSE.get(node.source, 'Estimated')} probability: {percent(node.draft_probability)}")
+    return lines + _judgement(node)
 
 
 def _place(node: Node) -> str:

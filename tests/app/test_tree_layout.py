@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.tree_layout import GUTTER, MARGIN, ROW_PITCH, Extent, Slot, fit, slots_of
+from app.views.tree_layout import GUTTER, MARGIN, ROW_PITCH, Extent, Slot, fit, reading_order, slots_of
 from medusa_core.events import Node, NodeState, Source, Step
 from medusa_core.testing import scripted_reply
 
@@ -111,7 +111,8 @@ def test_a_grid_with_room_lies_within_it_and_chips_do_not_touch(
     assert needed[0] <= width + 1e-6
     assert needed[1] <= height + 1e-6
     assert grid.row_pitch > grid.chip_height
-    assert grid.column_pitch == pytest.approx(grid.chip_width + GUTTER)
+    gutter = grid.column_pitch - grid.chip_width
+    assert GUTTER[0] - 1e-6 <= gutter <= GUTTER[1] + 1e-6
 
 
 def test_17_nodes_in_five_columns_leave_a_chip_room_for_seven_letters_at_the_panels_width() -> None:
@@ -131,3 +132,22 @@ def test_box_knows_its_inside() -> None:
     assert box.x == MARGIN
     assert box.contains(box.x + 1, box.middle)
     assert not box.contains(box.right + 1, box.middle)
+
+
+def test_seven_columns_still_fit_the_panel() -> None:
+    grid = fit(Extent(7, 10), 388, 300)
+    assert grid.size(Extent(7, 10))[0] <= 388
+    assert grid.column_pitch - grid.chip_width < GUTTER[1]
+
+
+def test_a_tree_is_read_branch_by_branch_from_the_top() -> None:
+    step = next(event for event in scripted_reply(3, seed=2) if isinstance(event, Step))
+    slots = slots_of(step.nodes)
+    order = reading_order(step.nodes, slots)
+    assert sorted(order) == list(range(len(step.nodes)))
+    assert order[0] == 0
+    for before, after in pairwise(order):
+        parent = step.nodes[after].parent
+        assert parent == before or slots[parent].column < slots[before].column  # on, or back to an upper node
+    children = [index for index in order if index and step.nodes[index].parent == 0]
+    assert [slots[index].row for index in children] == sorted(slots[index].row for index in children)

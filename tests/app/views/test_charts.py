@@ -1,4 +1,4 @@
-"""Charts that say what the metrics say, and axes that only double."""
+"""The chart of speed says what the metrics say, beside plain decoding, on axes that only double."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.theme import load_themes
-from app.views.charts import FEWEST_STEPS, WINDOW_STEPS, AcceptanceBars, SpeedChart, doubled
+from app.views.charts import FEWEST_STEPS, WINDOW_STEPS, SpeedChart, doubled
 from medusa_core.events import Step
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.testing import scripted_reply
@@ -36,14 +36,6 @@ def chart(qtbot: QtBot) -> SpeedChart:
     chart = SpeedChart(LIGHT)
     qtbot.addWidget(chart)
     return chart
-
-
-@pytest.fixture
-def bars(qtbot: QtBot) -> AcceptanceBars:
-    bars = AcceptanceBars(LIGHT)
-    qtbot.addWidget(bars)
-    bars.resize(388, 120)
-    return bars
 
 
 def test_speed_points_are_means_over_the_last_steps(chart: SpeedChart) -> None:
@@ -123,43 +115,24 @@ def test_doubled(needed: float, top: float) -> None:
     assert doubled(20.0, needed) == top
 
 
-def test_bars_show_the_metrics(bars: AcceptanceBars) -> None:
-    metrics = metrics_of(steps(40))
-    bars.show_metrics(metrics)
-    assert bars.shares == metrics.acceptance_per_head
-    assert bars.figure == f"{metrics.tokens_per_step:.2f} tokens per step"
-    assert f"head 1 {100 * metrics.acceptance_per_head[0]:.0f} %" in bars.accessibleDescription()
-    assert "at least k guesses" in bars.toolTip()
+def test_plain_decoding_is_a_dashed_line_within_the_axis(chart: SpeedChart) -> None:
+    assert not chart._plain.isVisible()
+    chart.set_plain(95.0)
+    assert chart._plain.value() == 95.0
+    assert chart._plain.pen.style() is Qt.PenStyle.DashLine
+    assert chart.top == 160.0
+    chart.clear()
+    assert chart.top == 160.0  # the line stays
+    assert "95.0 tokens/s" in chart.toolTip()
+    chart.set_plain(0.0)
+    assert not chart._plain.isVisible()
+    assert chart.plain == 0.0
 
 
-def test_a_painted_bar_is_as_long_as_its_share(bars: AcceptanceBars) -> None:
-    metrics = metrics_of(steps(40))
-    bars.show_metrics(metrics)
-    image = bars.grab().toImage()
-    lengths, tracks = [], []
-    for row in range(len(metrics.acceptance_per_head)):
-        y = int(bars._title.height() + 4 + row * 22 + 11)
-        colours = [image.pixelColor(QPoint(x, y)).name() for x in range(50, 388)]
-        lengths.append(colours.count(LIGHT.accepted))
-        tracks.append(colours.count(LIGHT.accepted) + colours.count(LIGHT.surface_raised))
-    for length, track, share in zip(lengths, tracks, metrics.acceptance_per_head, strict=True):
-        assert length / track == pytest.approx(share, abs=0.02)
-
-
-def test_more_heads_than_rows_make_room(bars: AcceptanceBars) -> None:
-    before = bars.sizeHint().height()
-    bars.show_metrics(metrics_of([e for e in scripted_reply(20, nodes=60, heads=7) if isinstance(e, Step)]))
-    assert bars.sizeHint().height() > before
-    bars.clear()
-    assert bars.sizeHint().height() == before
-
-
-def test_both_take_another_theme(chart: SpeedChart, bars: AcceptanceBars) -> None:
+def test_it_takes_another_theme(chart: SpeedChart) -> None:
     dark = load_themes()["dark"]
     chart.add(steps(20))
-    bars.show_metrics(metrics_of(steps(20)))
     chart.set_theme(dark)
-    bars.set_theme(dark)
     chart.resize(388, 160)
     image = chart.grab().toImage()
     colours = {image.pixelColor(x, y).name() for x in range(388) for y in range(30, 160)}

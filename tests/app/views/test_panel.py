@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QToolButton
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QSlider, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.theme import load_themes
 from app.views import panel as panel_module
-from app.views.charts import AcceptanceBars, SpeedChart
+from app.views.acceptance_bars import AcceptanceBars
+from app.views.chart_pages import EXPECT, STEPS
+from app.views.charts import SpeedChart
 from app.views.panel import DecodingPanel
 from app.views.step_bar import StepBar
+from app.views.step_charts import LengthHistogram, TimeChart
+from app.views.step_table import StepTable
 from app.views.tree import TreeView
-from medusa_core.events import Event, Finished, Step
+from medusa_core.events import Event, Finished, NodeState, Step
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.testing import scripted_reply
 
 REPLY = scripted_reply(40)
-STEPS = [event for event in REPLY if isinstance(event, Step)]
+ALL = [event for event in REPLY if isinstance(event, Step)]
 
 
 @pytest.fixture
@@ -42,6 +47,10 @@ def play(panel: DecodingPanel, events: Sequence[Event] = REPLY, batch: int = 3) 
 
 def tree(panel: DecodingPanel) -> TreeView:
     return panel.findChild(TreeView)
+
+
+def in_tab_order(panel: DecodingPanel) -> Callable[[QToolButton], int]:
+    return panel.findChild(StepBar).controls.index
 
 
 def position(panel: DecodingPanel) -> str:
@@ -70,8 +79,8 @@ def test_begin_reply_says_what_is_being_done(panel: DecodingPanel) -> None:
 def test_live_every_step_is_kept_and_the_newest_is_drawn(panel: DecodingPanel) -> None:
     panel.begin_reply()
     panel.show_events(REPLY[:8])
-    assert panel.steps == tuple(STEPS[:7])
-    assert tree(panel).step is STEPS[6]
+    assert panel.steps == tuple(ALL[:7])
+    assert tree(panel).step is ALL[6]
     assert position(panel) == "step 7 of 7"
     assert "Step 7 · " in said(panel)
     assert panel.live
@@ -80,7 +89,7 @@ def test_live_every_step_is_kept_and_the_newest_is_drawn(panel: DecodingPanel) -
 def test_charts_show_what_the_metrics_say(panel: DecodingPanel) -> None:
     play(panel)
     metrics = ReplyMetrics()
-    for step in STEPS:
+    for step in ALL:
         metrics.add(step)
     assert panel.findChild(AcceptanceBars).shares == metrics.acceptance_per_head
     assert panel.findChild(SpeedChart).figure == f"{metrics.tokens_per_second:.1f} tokens/s"
@@ -96,11 +105,11 @@ def test_a_held_step_stays_while_the_reply_goes_on(panel: DecodingPanel, qtbot: 
         panel.show_step(4)
     assert shown.args == [4]
     panel.show_events(REPLY[11:21])
-    assert tree(panel).step is STEPS[4]
+    assert tree(panel).step is ALL[4]
     assert position(panel) == "step 5 of 20"
     assert len(panel.steps) == 20
     panel.go_live()
-    assert tree(panel).step is STEPS[19]
+    assert tree(panel).step is ALL[19]
 
 
 def test_arrow_keys_home_and_end_walk(panel: DecodingPanel, qtbot: QtBot) -> None:
@@ -110,7 +119,7 @@ def test_arrow_keys_home_and_end_walk(panel: DecodingPanel, qtbot: QtBot) -> Non
     for key in (Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_Left, Qt.Key.Key_End):
         qtbot.keyClick(panel, key)
     assert walked == [38, 37, 38, 0, -1]  # left of the first step there is nothing
-    assert tree(panel).step is STEPS[-1]
+    assert tree(panel).step is ALL[-1]
 
 
 def test_right_of_the_last_step_is_live(panel: DecodingPanel, qtbot: QtBot) -> None:
@@ -126,19 +135,19 @@ def test_right_of_the_last_step_is_live(panel: DecodingPanel, qtbot: QtBot) -> N
 def test_keys_walk_also_while_a_button_has_the_focus(panel: DecodingPanel, qtbot: QtBot) -> None:
     play(panel)
     qtbot.keyClick(panel.findChild(QCheckBox), Qt.Key.Key_Left)
-    assert tree(panel).step is STEPS[38]
+    assert tree(panel).step is ALL[38]
 
 
 def test_buttons_walk_and_live_returns(panel: DecodingPanel, qtbot: QtBot) -> None:
     play(panel)
-    previous, following = panel.findChild(StepBar).findChildren(QToolButton)
+    _, _, previous, following = sorted(panel.findChild(StepBar).findChildren(QToolButton), key=in_tab_order(panel))
     live = panel.findChild(QPushButton)
     assert live.isChecked()
     assert not following.isEnabled()
     qtbot.mouseClick(previous, Qt.MouseButton.LeftButton)
     qtbot.mouseClick(previous, Qt.MouseButton.LeftButton)
     qtbot.mouseClick(following, Qt.MouseButton.LeftButton)
-    assert tree(panel).step is STEPS[38]
+    assert tree(panel).step is ALL[38]
     assert not live.isChecked()
     qtbot.mouseClick(live, Qt.MouseButton.LeftButton)
     assert panel.live
@@ -163,7 +172,7 @@ def test_the_slow_switch_tells_the_window(panel: DecodingPanel, qtbot: QtBot) ->
 def test_a_reason_is_shown_where_there_is_no_tree(panel: DecodingPanel) -> None:
     panel.set_reason("No heads are loaded.")
     assert tree(panel).accessibleDescription() == "No heads are loaded."
-    plain = [replace(step, nodes=step.nodes[:1], path=(0,), token_ids=step.token_ids[:1]) for step in STEPS]
+    plain = [replace(step, nodes=step.nodes[:1], path=(0,), token_ids=step.token_ids[:1]) for step in ALL]
     play(panel, [REPLY[0], *plain])
     assert tree(panel).step is None
     assert tree(panel).accessibleDescription() == "No heads are loaded."
@@ -175,7 +184,7 @@ def test_a_reason_is_shown_where_there_is_no_tree(panel: DecodingPanel) -> None:
 def test_a_reason_does_not_hide_the_trees_of_a_reply_that_has_them(panel: DecodingPanel) -> None:
     panel.set_reason("No heads are loaded.")
     play(panel)
-    assert tree(panel).step is STEPS[-1]
+    assert tree(panel).step is ALL[-1]
 
 
 def test_a_new_reply_forgets_the_one_before(panel: DecodingPanel) -> None:
@@ -213,3 +222,169 @@ def test_every_control_has_a_name(panel: DecodingPanel) -> None:
     for control in panel.findChild(StepBar).controls:
         assert control.accessibleName() or control.property("text")
         assert control.toolTip()
+
+
+def actions(panel: DecodingPanel) -> dict[str, QAction]:
+    assert panel.menu is not None
+    return {action.text(): action for action in panel.menu.actions() if not action.isSeparator()}
+
+
+def chosen(panel: DecodingPanel, state: NodeState) -> tuple[Step, int]:
+    """A step with a node in this state."""
+    for step in panel.steps:
+        for index, node in enumerate(step.nodes):
+            if node.state is state and step.index > 3:
+                return step, index
+    raise AssertionError(f"no node is {state}")
+
+
+def test_the_slider_goes_to_any_step(panel: DecodingPanel, qtbot: QtBot) -> None:
+    play(panel)
+    slider = panel.findChild(QSlider)
+    assert (slider.minimum(), slider.maximum(), slider.value()) == (0, 39, 39)
+    with qtbot.waitSignal(panel.step_shown) as shown:
+        slider.setValue(12)
+    assert shown.args == [12]
+    assert tree(panel).step is ALL[12]
+    panel.show_step(20)
+    assert slider.value() == 20
+    qtbot.keyClick(slider, Qt.Key.Key_Left)
+    assert tree(panel).step is ALL[19]
+
+
+def test_pointing_tells_the_numbers_under_the_tree(panel: DecodingPanel) -> None:
+    play(panel)
+    step, index = chosen(panel, NodeState.REJECTED)
+    panel.show_step(step.index)
+    tree(panel).node_pointed.emit(index)
+    verdict = step.nodes[index].verdict
+    assert verdict is not None
+    assert verdict.threshold == 0.09
+    text = said(panel)
+    assert "Needed: more than 9.0 %" in text
+    assert "entropy here: 1.20 nats" in text
+    assert "The model itself wanted ␠old" in text
+    tree(panel).node_pointed.emit(-1)
+    assert "Needed" not in said(panel)
+
+
+def test_the_table_says_the_same_and_walks_with_the_keys(panel: DecodingPanel, qtbot: QtBot) -> None:
+    play(panel)
+    panel.show_step(10)
+    panel.show_table(True)
+    table = panel.findChild(StepTable)
+    assert table.isVisible()
+    assert table.model().rowCount() == len(ALL[10].nodes)
+    qtbot.keyClick(table, Qt.Key.Key_Right)
+    assert table.as_text().count("\n") == len(ALL[11].nodes)
+    panel.show_table(False)
+    assert tree(panel).isVisible()
+
+
+def test_steering_asks_for_the_reply_up_to_the_node(panel: DecodingPanel, qtbot: QtBot) -> None:
+    play(panel)
+    panel.set_steering("")
+    step, index = chosen(panel, NodeState.UNREACHED)
+    panel.show_step(step.index)
+    tree(panel).node_chosen.emit(index)
+    action = next(action for text, action in actions(panel).items() if text.startswith("Continue the reply"))
+    path = [index]
+    while path[-1]:
+        path.append(step.nodes[path[-1]].parent)
+    wanted = [token for before in ALL[: step.index] for token in before.token_ids]
+    wanted += [step.nodes[node].token_id for node in reversed(path)]
+    with qtbot.waitSignal(panel.steer_asked) as asked:
+        action.trigger()
+    assert asked.args == [tuple(wanted)]
+
+
+def test_steering_a_reply_that_began_with_other_tokens_keeps_them(panel: DecodingPanel, qtbot: QtBot) -> None:
+    finished = REPLY[-1]
+    assert isinstance(finished, Finished)
+    play(panel, [*REPLY[:-1], replace(finished, token_ids=(901, 902, *finished.token_ids))])
+    panel.set_steering("")
+    step, index = chosen(panel, NodeState.REJECTED)
+    panel.show_step(step.index)
+    tree(panel).node_chosen.emit(index)
+    with qtbot.waitSignal(panel.steer_asked) as asked:
+        next(iter(actions(panel).values())).trigger()
+    assert asked.args[0][:2] == (901, 902)
+    assert asked.args[0][2] == ALL[0].token_ids[0]
+
+
+def test_a_node_that_was_kept_cannot_be_steered_to_and_a_busy_model_says_so(panel: DecodingPanel) -> None:
+    play(panel)
+    panel.set_steering("The model is busy.")
+    step, kept = chosen(panel, NodeState.ACCEPTED)
+    panel.show_step(step.index)
+    tree(panel).node_chosen.emit(kept)
+    assert not any(text.startswith("Continue") for text in actions(panel))
+    step, rejected = chosen(panel, NodeState.REJECTED)
+    panel.show_step(step.index)
+    tree(panel).node_chosen.emit(rejected)
+    assert not next(action for text, action in actions(panel).items() if text.startswith("Continue")).isEnabled()
+    assert "The model is busy." in actions(panel)
+    actions(panel)["Copy these numbers"].trigger()
+    assert "Needed" in QGuiApplication.clipboard().text()
+
+
+def test_choosing_a_node_while_live_holds_the_step(panel: DecodingPanel) -> None:
+    panel.begin_reply()
+    panel.show_events(REPLY[:9])
+    assert panel.live
+    tree(panel).node_chosen.emit(1)
+    assert not panel.live
+    assert tree(panel).step is ALL[7]
+
+
+def test_the_menu_saves_opens_explores_and_exports(panel: DecodingPanel, qtbot: QtBot) -> None:
+    panel.set_examples(["a", "b"])
+    panel.open_menu()
+    assert not actions(panel)["Save this reply as a recording…"].isEnabled()
+    with qtbot.waitSignal(panel.example_asked) as asked:
+        actions(panel)["Explore: b"].trigger()
+    assert asked.args == [1]
+    play(panel)
+    panel.open_menu()
+    for text, signal in (
+        ("Save this reply as a recording…", panel.save_asked),
+        ("Open a recording…", panel.open_asked),
+        ("Export this page of charts…", panel.export_asked),
+    ):
+        with qtbot.waitSignal(signal):
+            actions(panel)[text].trigger()
+    actions(panel)["Show the tree as a table"].trigger()
+    assert panel.findChild(StepTable).isVisible()
+
+
+def test_before_the_first_reply_a_recording_is_offered(panel: DecodingPanel, qtbot: QtBot) -> None:
+    offer = next(button for button in panel.findChildren(QPushButton) if button.text().startswith("Explore"))
+    assert not offer.isVisible()  # there is none
+    panel.set_examples(["a"])
+    assert offer.isVisible()
+    with qtbot.waitSignal(panel.example_asked) as asked:
+        offer.click()
+    assert asked.args == [0]
+    panel.begin_reply()
+    assert not offer.isVisible()
+
+
+def test_only_the_page_on_screen_is_drawn_and_a_page_catches_up(panel: DecodingPanel) -> None:
+    play(panel)
+    assert panel.findChild(LengthHistogram).shares == ()
+    panel.pages.show_page(STEPS)
+    metrics = ReplyMetrics()
+    for step in ALL:
+        metrics.add(step)
+    shares = panel.findChild(LengthHistogram).shares
+    assert shares == tuple(metrics.kept_guesses[kept] / 40 for kept in range(max(metrics.kept_guesses) + 1))
+    assert panel.findChild(TimeChart).columns.shape == (40, 3)
+    panel.pages.show_page(EXPECT)
+    assert panel.pages.expectation.isVisible()
+
+
+def test_the_panel_says_when_another_reply_is_shown(panel: DecodingPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.reply_shown):
+        panel.begin_reply()
+    with qtbot.waitSignal(panel.reply_shown):
+        panel.clear()
