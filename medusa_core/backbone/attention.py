@@ -10,43 +10,20 @@ Knows nothing of models, weights or torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from medusa_core.backbone.kernels import OPTIONS, exp_row
-from medusa_core.backbone.threads import in_parallel
+from medusa_core.backbone.compiling import compiled
+from medusa_core.backbone.kernels import exp_row, mean_square
+from medusa_core.backbone.weighted import LOWEST, MOST, TILE, add_weighted, largest, total
 
 BLOCK = 64  # keys: four of the widest registers, so that four sums can run side by side
 _F = np.float32
-_LOWEST = _F(-1e30)
-# Exactly in the order written: were sums regrouped, or products fused into them as the compiler likes, then how
-# would depend on where in a loop a row stands. Fusing is therefore written out, as _fma.
-_STRICT: dict[str, Any] = {**OPTIONS, "fastmath": {"nnan", "nsz"}}
-
-
-def _widen(_context: Any, value: Any) -> Any:
-    """bfloat16 in the bits of a uint16 -> float32."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        word = ir.IntType(32)
-        return builder.bitcast(builder.shl(builder.zext(values[0], word), ir.Constant(word, 16)), ir.FloatType())
-
-    return types.float32(types.uint16), generate
-
-
-def _fused(_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
-
-    return types.float32(types.float32, types.float32, types.float32), generate
+_LOWEST = _F(LOWEST)
 
 
 def _as_bits(_context: Any, value: Any) -> Any:
@@ -58,12 +35,10 @@ def _as_bits(_context: Any, value: Any) -> Any:
     return types.uint32(types.float32), generate
 
 
-_widened: Any = intrinsic(_widen)
-_fma: Any = intrinsic(_fused)
 _bits: Any = intrinsic(_as_bits)
 
 
-@numba.jit(**_STRICT)
+@compiled
 def _narrowed(value):  # type: ignore[no-untyped-def]
     """float32 -> the nearest bfloat16, ties to even, in the bits of a uint16."""
     bits = np.uint32(_bits(value))
@@ -71,213 +46,183 @@ def _narrowed(value):  # type: ignore[no-untyped-def]
     return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + odd) >> np.uint32(16))
 
 
-@numba.jit(**_STRICT)
+@compiled
 def _softmax(scores):  # type: ignore[no-untyped-def]
     """exp(scores - their maximum) / their sum, in place; a whole number of blocks."""
-    peak = _LOWEST
-    for k in range(scores.shape[0]):
-        peak = max(peak, scores[k])
-    for k in range(scores.shape[0]):
+    count = scores.shape[0]
+    peak = largest(scores.ctypes.data, count)
+    for k in range(count):
         scores[k] -= peak
-    bits = np.empty(scores.shape[0], np.int32)
+    bits = np.empty(count, np.int32)
     exp_row(scores, bits, bits.view(np.float32))
-    sums = np.zeros(BLOCK, np.float32)
-    for start in range(0, scores.shape[0], BLOCK):
-        for lane in range(BLOCK):
-            sums[lane] += scores[start + lane]
-    total = _F(0.0)
-    for lane in range(BLOCK):
-        total += sums[lane]
-    inverse = _F(1.0) / total
-    for k in range(scores.shape[0]):
+    inverse = _F(1.0) / total(scores.ctypes.data, count)
+    for k in range(count):
         scores[k] *= inverse
 
 
-def attention(heads: int, kv_heads: int, head_dim: int) -> Callable[..., None]:
-    """Attention for one model's sizes; compiled when it is first called.
+@compiled
+def _rotate(scaled, row, start, norm, turned, target):  # type: ignore[no-untyped-def]
+    """One head of one row: scaled, normed where the model does so, turned to its position."""
+    product, row_scales, column_scales, bias = scaled
+    head_dim = target.shape[0]
+    half = head_dim // 2
+    eps, cos, sin, positions = turned
+    scale, position = row_scales[row], positions[row]
+    for j in range(head_dim):
+        target[j] = product[row, start + j] * (scale * column_scales[start + j]) + bias[start + j]
+    if norm.shape[0]:
+        factor = _F(1.0) / math.sqrt(mean_square(target) + eps)
+        for j in range(head_dim):
+            target[j] = target[j] * factor * norm[j]
+    for j in range(half):
+        a, b = target[j], target[half + j]
+        target[j] = a * cos[position, j] - b * sin[position, j]
+        target[half + j] = b * cos[position, j] + a * sin[position, j]
 
-    The kernel writes T rows' keys and values into the cache, then lets each row read. It takes `product`
-    (T, (Q + 2 G) D), its scales and `bias` ((Q + 2 G) D,); `q_norm` and `k_norm` (D,), of length 0 where the model has
-    none, and their `eps`; `cos` and `sin` (positions, D / 2); `positions` (T,); one layer's `keys`
-    (P, G, C / 64, D, 64) and `values` (P, G, C, D); for every row its `places` (T,), the `slots` (T,) where it is
-    written, the first `prefix` (T,) rows of its place, all of which it sees, and
-    extras[extra_starts[i]:extra_starts[i + 1]], the slots of further rows it sees, itself the last. `out` is (T, Q D).
+
+def value_width(head_dim: int) -> int:
+    """W: the numbers of a value as it is stored, whole tiles."""
+    return -(-head_dim // TILE) * TILE
+
+
+@compiled
+def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, workers):  # type: ignore[no-untyped-def]
+    """Write T rows' keys and values into the cache: one worker's share. `sizes`: Q, G, D.
+
+    `scaled`: a product (T, >= (Q + 2 G) D), its scales (T,) and ((Q + 2 G) D,) and a bias ((Q + 2 G) D,);
+    the keys' `norm` (D,), of length 0 where the model has none; `turned`: eps, the rotary cos and sin
+    (positions, D / 2), and positions (T,); one layer's `keys` (P, G, C / 64, D, 64) and `values` (P, G, C, W); and
+    for every row the place and the slot (T,) where it is written.
     """
-    write, read = _writing(heads, kv_heads, head_dim), _reading(heads, kv_heads, head_dim)
+    heads, kv_heads, head_dim = sizes
+    first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
+    product, row_scales, column_scales, bias = scaled
+    key = np.empty(head_dim, np.float32)
+    for i in range(worker, product.shape[0], workers):
+        place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
+        for head in range(kv_heads):
+            _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
+            start = first_value + head * head_dim
+            for j in range(head_dim):
+                keys[place, head, block, j, lane] = _narrowed(key[j])
+                value = product[i, start + j] * (row_scales[i] * column_scales[start + j]) + bias[start + j]
+                values[place, head, slots[i], j] = _narrowed(value)
 
-    @numba.jit(**_STRICT)
-    def attend(  # type: ignore[no-untyped-def]
-        product, row_scales, column_scales, bias, q_norm, k_norm, eps, cos, sin, positions,
-        keys, values, places, slots, prefix, extra_starts, extras, out, workers,
-    ):  # fmt: skip
-        scaled = (product, row_scales, column_scales, bias)
-        turned = (eps, cos, sin, positions)
-        in_parallel(write, (scaled, k_norm, turned, keys, values, places, slots), workers)
-        in_parallel(
-            read, (scaled, q_norm, turned, keys, values, places, prefix, extra_starts, extras, out), workers
+
+@compiled
+def _add_all(count, weights, to_weights, rows, to_row, steps, out, to_out):  # type: ignore[no-untyped-def]
+    """`add_weighted` for any number of sets of weights."""
+    for first in range(0, count, MOST):
+        add_weighted(
+            min(MOST, count - first), weights + first * to_weights, to_weights, rows, to_row, steps,
+            out + first * to_out, to_out,
         )  # fmt: skip
 
-    return attend  # type: ignore[no-any-return]
+
+@compiled
+def _score(queries, count, blocks, reach, scores):  # type: ignore[no-untyped-def]
+    """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D, 64)."""
+    dims = queries.shape[1]
+    for c in range(count):
+        for k in range((reach + TILE - 1) // TILE * TILE):
+            scores[c, k] = _F(0.0)
+    for first in range(0, reach, TILE):
+        keys = blocks.ctypes.data + first // BLOCK * blocks.strides[0] + first % BLOCK * 2
+        _add_all(
+            count, queries.ctypes.data, queries.strides[0], keys, blocks.strides[1], dims,
+            scores.ctypes.data + 4 * first, scores.strides[0],
+        )  # fmt: skip
 
 
-def _rotating(head_dim: int) -> Callable[..., None]:
-    half = head_dim // 2
+@compiled
+def _gather(weights, count, values, first, steps, sums):  # type: ignore[no-untyped-def]
+    """sums (count, W) += weights (count, steps) of the `steps` rows of values (C, W) from `first` on."""
+    for start in range(0, sums.shape[1], TILE):
+        _add_all(
+            count, weights.ctypes.data, weights.strides[0],
+            values.ctypes.data + first * values.strides[0] + 2 * start, values.strides[0], steps,
+            sums.ctypes.data + 4 * start, sums.strides[0],
+        )  # fmt: skip
 
-    @numba.jit(**OPTIONS)
-    def rotate(scaled, row, start, norm, turned, target):  # type: ignore[no-untyped-def]
-        """One head of one row: scaled, normed where the model does so, turned to its position."""
-        product, row_scales, column_scales, bias = scaled
-        eps, cos, sin, positions = turned
-        squares, scale, position = _F(0.0), row_scales[row], positions[row]
-        for j in range(head_dim):
-            target[j] = product[row, start + j] * (scale * column_scales[start + j]) + bias[start + j]
-            squares += target[j] * target[j]
-        if norm.shape[0]:
-            factor = _F(1.0) / math.sqrt(squares / _F(head_dim) + eps)
+
+@compiled
+def _seen_scores(scores, near, slots):  # type: ignore[no-untyped-def]
+    """The scores of the first `near` rows and of further `slots`, side by side, become weights: how many."""
+    count = near + slots.shape[0]
+    for k in range(slots.shape[0]):
+        scores[near + k] = scores[slots[k]]  # ascending, so none is overwritten before it is moved
+    whole = (count + BLOCK - 1) // BLOCK * BLOCK
+    for k in range(count, whole):
+        scores[k] = _LOWEST
+    _softmax(scores[:whole])
+    return count
+
+
+@compiled
+def _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, rows, prefix, starts, extras, out, buffers):  # type: ignore[no-untyped-def]
+    heads, kv_heads, head_dim = sizes
+    group, query_scale = heads // kv_heads, _F(1.0 / math.sqrt(head_dim))
+    queries, scores, sums = buffers
+    count, common, reach = (last - first) * group, prefix[first], 0
+    for i in range(first, last):
+        common, reach = min(common, prefix[i]), max(reach, prefix[i])
+        if starts[i + 1] > starts[i]:
+            reach = max(reach, extras[starts[i + 1] - 1] + 1)
+        for g in range(group):
+            c = (i - first) * group + g
+            _rotate(scaled, i, (head * group + g) * head_dim, norm, turned, queries[c])
             for j in range(head_dim):
-                target[j] = target[j] * factor * norm[j]
-        for j in range(half):
-            a, b = target[j], target[half + j]
-            target[j] = a * cos[position, j] - b * sin[position, j]
-            target[half + j] = b * cos[position, j] + a * sin[position, j]
-
-    return rotate  # type: ignore[no-any-return]
-
-
-def _writing(heads: int, kv_heads: int, head_dim: int) -> Callable[..., None]:
-    rotate = _rotating(head_dim)
-    first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
-
-    @numba.jit(**_STRICT)
-    def write(scaled, norm, turned, keys, values, places, slots, worker, workers):  # type: ignore[no-untyped-def]
-        product, row_scales, column_scales, bias = scaled
-        key = np.empty(head_dim, np.float32)
-        for i in range(worker, product.shape[0], workers):
-            place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
-            for head in range(kv_heads):
-                rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
-                start = first_value + head * head_dim
-                for j in range(head_dim):
-                    keys[place, head, block, j, lane] = _narrowed(key[j])
-                    value = product[i, start + j] * (row_scales[i] * column_scales[start + j]) + bias[start + j]
-                    values[place, head, slots[i], j] = _narrowed(value)
-
-    return write  # type: ignore[no-any-return]
-
-
-def _scoring(group: int, head_dim: int) -> Callable[..., None]:
-    @numba.jit(**_STRICT)
-    def score(query, blocks, count, scores):  # type: ignore[no-untyped-def]
-        """scores (group, >= 64 count) of `count` blocks of keys (blocks, D, 64): sums over D from first to last."""
-        for block in range(count):
-            start = block * BLOCK
-            for g in range(group):
-                for lane in range(BLOCK):
-                    scores[g, start + lane] = _F(0.0)
-            for j in range(0, head_dim, 8):
-                for lane in range(BLOCK):
-                    k0 = _widened(blocks[block, j, lane])
-                    k1 = _widened(blocks[block, j + 1, lane])
-                    k2 = _widened(blocks[block, j + 2, lane])
-                    k3 = _widened(blocks[block, j + 3, lane])
-                    k4 = _widened(blocks[block, j + 4, lane])
-                    k5 = _widened(blocks[block, j + 5, lane])
-                    k6 = _widened(blocks[block, j + 6, lane])
-                    k7 = _widened(blocks[block, j + 7, lane])
-                    for g in range(group):
-                        s = scores[g, start + lane]
-                        s = _fma(query[g, j], k0, s)
-                        s = _fma(query[g, j + 1], k1, s)
-                        s = _fma(query[g, j + 2], k2, s)
-                        s = _fma(query[g, j + 3], k3, s)
-                        s = _fma(query[g, j + 4], k4, s)
-                        s = _fma(query[g, j + 5], k5, s)
-                        s = _fma(query[g, j + 6], k6, s)
-                        s = _fma(query[g, j + 7], k7, s)
-                        scores[g, start + lane] = s
-
-    return score  # type: ignore[no-any-return]
-
-
-def _gathering(group: int, head_dim: int) -> Callable[..., None]:
-    @numba.jit(**_STRICT)
-    def gather(weights, first, rows, count, total):  # type: ignore[no-untyped-def]
-        """total (group, D) += weights (group, first ...) of `count` rows (rows, D), from first to last."""
-        whole = count - count % 4
-        for k in range(0, whole, 4):
+                queries[c, j] *= query_scale
+            for j in range(sums.shape[1]):
+                sums[c, j] = _F(0.0)
+    _score(queries, count, blocks, reach, scores)
+    for i in range(first, last):
+        for g in range(group):
+            _seen_scores(scores[(i - first) * group + g], prefix[i], extras[starts[i] : starts[i + 1]])
+    _gather(scores, count, rows, 0, common, sums)
+    for i in range(first, last):
+        c = (i - first) * group
+        own, read_so_far = scores[c : c + group], sums[c : c + group]
+        _gather(own[:, common:], group, rows, common, prefix[i] - common, read_so_far)
+        for k in range(starts[i], starts[i + 1]):
+            _gather(own[:, prefix[i] + k - starts[i] :], group, rows, extras[k], 1, read_so_far)
+        for g in range(group):
             for j in range(head_dim):
-                v0, v1 = _widened(rows[k, j]), _widened(rows[k + 1, j])
-                v2, v3 = _widened(rows[k + 2, j]), _widened(rows[k + 3, j])
-                for g in range(group):
-                    t = total[g, j]
-                    t = _fma(weights[g, first + k], v0, t)
-                    t = _fma(weights[g, first + k + 1], v1, t)
-                    t = _fma(weights[g, first + k + 2], v2, t)
-                    t = _fma(weights[g, first + k + 3], v3, t)
-                    total[g, j] = t
-        for k in range(whole, count):
-            for j in range(head_dim):
-                v = _widened(rows[k, j])
-                for g in range(group):
-                    total[g, j] = _fma(weights[g, first + k], v, total[g, j])
-
-    return gather  # type: ignore[no-any-return]
+                out[i, (head * group + g) * head_dim + j] = read_so_far[g, j]
 
 
-def _looking(group: int, head_dim: int) -> Callable[..., None]:
-    @numba.jit(**_STRICT)
-    def look(query, blocks, rows, slots, scores, found):  # type: ignore[no-untyped-def]
-        """Scores (group, >= n) of the n single `slots`, and their values `found` (n, D), side by side."""
-        for k in range(slots.shape[0]):
-            slot = slots[k]
-            for g in range(group):
-                s = _F(0.0)
-                for j in range(head_dim):
-                    s = _fma(query[g, j], _widened(blocks[slot // BLOCK, j, slot % BLOCK]), s)
-                scores[g, k] = s
-            for j in range(head_dim):
-                found[k, j] = rows[slot, j]
+@compiled
+def read(sizes, scaled, norm, turned, keys, values, places, prefix, starts, extras, out, worker, workers):  # type: ignore[no-untyped-def]
+    """Let T rows read what was written: one worker's share.
 
-    return look  # type: ignore[no-any-return]
-
-
-def _reading(heads: int, kv_heads: int, head_dim: int) -> Callable[..., None]:
+    As `write`; `norm` is the queries'. For every row: the first `prefix` (T,) rows of its place, all of which it
+    sees, and extras[starts[i]:starts[i + 1]], ascending, the slots of further rows it sees, itself the last.
+    `out` is (T, Q D). Rows of one place are read for side by side, as many as fit into the registers.
+    """
+    heads, kv_heads, head_dim = sizes
     group = heads // kv_heads
-    query_scale = _F(1.0 / math.sqrt(head_dim))
-    rotate, score, gather = _rotating(head_dim), _scoring(group, head_dim), _gathering(group, head_dim)
-    look = _looking(group, head_dim)
-
-    @numba.jit(**_STRICT)
-    def read(scaled, norm, turned, keys, values, places, prefix, starts, extras, out, worker, workers):  # type: ignore[no-untyped-def]
-        longest, most = 0, 0
-        for i in range(out.shape[0]):
-            most = max(most, starts[i + 1] - starts[i])
-            longest = max(longest, prefix[i])
-        query, total = np.empty((group, head_dim), np.float32), np.empty((group, head_dim), np.float32)
-        scores = np.empty((group, longest + most + 2 * BLOCK), np.float32)
-        own_values = np.empty((most, head_dim), np.uint16)
-        for task in range(worker, out.shape[0] * kv_heads, workers):
-            i, head = task // kv_heads, task % kv_heads
-            near, own = prefix[i], starts[i + 1] - starts[i]
-            key_blocks, value_rows = keys[places[i], head], values[places[i], head]
-            for g in range(group):
-                rotate(scaled, i, (head * group + g) * head_dim, norm, turned, query[g])
-                for j in range(head_dim):
-                    query[g, j] *= query_scale
-                    total[g, j] = _F(0.0)
-            score(query, key_blocks, (near + BLOCK - 1) // BLOCK, scores)
-            # Over the last block's scores of rows that are not seen.
-            look(query, key_blocks, value_rows, extras[starts[i] : starts[i + 1]], scores[:, near:], own_values)
-            count = near + own
-            padded = (count + BLOCK - 1) // BLOCK * BLOCK
-            for g in range(group):
-                for k in range(count, padded):
-                    scores[g, k] = _LOWEST
-                _softmax(scores[g, :padded])
-            gather(scores, 0, value_rows, near, total)
-            gather(scores, near, own_values, own, total)
-            for g in range(group):
-                for j in range(head_dim):
-                    out[i, (head * group + g) * head_dim + j] = total[g, j]
-
-    return read  # type: ignore[no-any-return]
+    side_by_side = max(1, MOST // group)
+    reach = 0
+    for i in range(out.shape[0]):
+        reach = max(reach, prefix[i] + starts[i + 1] - starts[i])
+        if starts[i + 1] > starts[i]:
+            reach = max(reach, extras[starts[i + 1] - 1] + 1)
+    most = side_by_side * group
+    buffers = (
+        np.empty((most, head_dim), np.float32),
+        np.empty((most, reach + 2 * BLOCK), np.float32),
+        np.empty((most, values.shape[3]), np.float32),
+    )
+    chunks = (out.shape[0] + side_by_side - 1) // side_by_side
+    for task in range(worker, chunks * kv_heads, workers):
+        head, chunk = task % kv_heads, task // kv_heads
+        first, end = out.shape[0] * chunk // chunks, out.shape[0] * (chunk + 1) // chunks
+        while first < end:
+            last = first + 1
+            while last < end and places[last] == places[first]:
+                last += 1
+            blocks, rows = keys[places[first], head], values[places[first], head]
+            _read_rows(
+                sizes, first, last, head, scaled, norm, turned, blocks, rows, prefix, starts, extras, out, buffers
+            )
+            first = last

@@ -12,23 +12,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from medusa_core.backbone.attention import BLOCK
+from medusa_core.backbone.attention import BLOCK, value_width
 
 _GROWTH = 256  # rows: the cache grows by this much
 
 
 class Blocks:
-    """`keys` (layers, P, G, C / 64, D, 64) and `values` (layers, P, G, C, D)."""
+    """`keys` (layers, P, G, C / 64, D, 64) and `values` (layers, P, G, C, W), W >= D: see `attention.value_width`."""
 
     def __init__(self, layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> None:
         blocks = -(-capacity // BLOCK)
         self.keys: NDArray[np.uint16] = np.zeros((layers, places, kv_heads, blocks, head_dim, BLOCK), np.uint16)
-        self.values: NDArray[np.uint16] = np.zeros((layers, places, kv_heads, blocks * BLOCK, head_dim), np.uint16)
+        self.values: NDArray[np.uint16] = np.zeros(
+            (layers, places, kv_heads, blocks * BLOCK, value_width(head_dim)), np.uint16
+        )
 
 
 def batch_bytes(layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> int:
     """What a `BlockBatch` of this size takes."""
-    return layers * 2 * places * kv_heads * -(-capacity // BLOCK) * BLOCK * head_dim * 2
+    return layers * places * kv_heads * -(-capacity // BLOCK) * BLOCK * (head_dim + value_width(head_dim)) * 2
 
 
 class BlockCache:
@@ -53,7 +55,7 @@ class BlockCache:
         needed = self._length + rows
         if needed <= self.capacity:
             return
-        layers, places, kv_heads, _, head_dim = self.blocks.values.shape
+        layers, places, kv_heads, _, head_dim, _ = self.blocks.keys.shape
         grown = Blocks(layers, places, kv_heads, -(-needed // _GROWTH) * _GROWTH, head_dim)
         grown.keys[:, :, :, : self.blocks.keys.shape[3]] = self.blocks.keys
         grown.values[:, :, :, : self.capacity] = self.blocks.values

@@ -1,74 +1,30 @@
 """The Backbone protocol in int8 on the CPU: a Llama-family model whose products are of integers.
 
-Weights have one scale an output channel, rows one scale each; what stands between two products is one kernel. Every
-row equals, to the last bit, the row of decoding its path token by token.
-Shapes: T rows, B sequences, H hidden, V vocabulary, Q query heads, G key/value heads, D head dimension.
-Knows nothing of heads, trees or text.
+Weights have one scale an output channel, rows one scale each; a pass is one kernel (`int8_pass.py`). Every row equals,
+to the last bit, the row of decoding its path token by token.
+Shapes: T rows, B sequences, H hidden, V vocabulary. Knows nothing of heads, trees or text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
-from medusa_core.backbone import kernels, lean
-from medusa_core.backbone.attention import attention
+from medusa_core.backbone import lean, products
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
-from medusa_core.backbone.quantize import Floats, Int8Linear, smoothing
+from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, run_pass
+from medusa_core.backbone.quantize import Int8Linear, quantized
 from medusa_core.errors import ModelUnsupported
 
-Ints = NDArray[np.int64]
-_ROWS_WORTH_THREADS = 8
-_NONE = np.empty(0, np.float32)
 _NO_EXTRAS = np.empty(0, np.int64)
-
-
-@dataclass(slots=True)
-class _Layer:
-    input_norm: Floats
-    qkv: Int8Linear
-    qkv_bias: Floats
-    q_norm: Floats
-    k_norm: Floats
-    cos: Floats
-    sin: Floats
-    out: Int8Linear
-    out_factors: Floats
-    post_norm: Floats
-    gate_up: Int8Linear
-    down: Int8Linear
-    down_factors: Floats
-
-
-class _Rows:
-    """What a pass of T rows writes to between its products; kept, since passes of one size follow each other."""
-
-    def __init__(self, rows: int, hidden: int, attended: int, width: int) -> None:
-        self.hidden, self.hidden_scales = torch.empty(rows, hidden, dtype=torch.uint8), np.empty(rows, np.float32)
-        self.attended_values = np.empty((rows, attended), np.float32)
-        self.attended, self.attended_scales = torch.empty(rows, attended, dtype=torch.uint8), np.empty(rows, np.float32)
-        self.gated, self.gated_scales = torch.empty(rows, width, dtype=torch.uint8), np.empty(rows, np.float32)
-        self.hidden_view, self.attended_view = self.hidden.numpy(), self.attended.numpy()
-        self.gated_view = self.gated.numpy()
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where the rows of a pass are written and what they see; see `kernels.attention`."""
-
-    places: Ints
-    slots: Ints
-    prefix: Ints
-    extra_starts: Ints
-    extras: Ints
+_PRODUCTS = ("qkv", "out", "gate_up", "down")
+_KEPT_SIZES = 16  # passes of so many sizes follow each other at most; a prompt's odd last chunk is not kept for long
 
 
 def unsupported_reason(model: Any) -> str:
@@ -79,6 +35,8 @@ def unsupported_reason(model: Any) -> str:
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     if head_dim % 8:
         return f"its heads have {head_dim} dimensions, not a multiple of 8"
+    if odd := [size for size in (config.hidden_size, config.intermediate_size) if size % products.GROUP]:
+        return f"a product of it has {odd[0]} inputs, not a multiple of {products.GROUP}"
     linears = [layer.self_attn.o_proj, layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj]
     if any(getattr(linear, "bias", None) is not None for linear in linears):
         return "its output projections have biases"
@@ -100,31 +58,17 @@ class Int8Backbone:
         if reason := unsupported_reason(model):
             raise ModelUnsupported(f"{spec.name} cannot run in int8: {reason}. Choose bf16 or fp32.")
         config, decoder = model.config, model.model
-        self._spec = spec
+        self._spec, self._layers = spec, len(decoder.layers)
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self._eps = np.float32(config.rms_norm_eps)
-        self._embedding: torch.Tensor = decoder.embed_tokens.weight.detach().float()
-        self._norm = _floats(decoder.norm.weight)
-        head = model.get_output_embeddings()
-        tied = head.weight.data_ptr() == decoder.embed_tokens.weight.data_ptr()
-        self._output_weight: torch.Tensor = self._embedding if tied else head.weight.detach().float()
-        maxima = largest_inputs or {}
-        self._output, divisors = _smoothed(self._output_weight, maxima.get("output"))
-        self._output_factors = np.reciprocal(divisors)
-        self._output_bias = _NONE if head.bias is None else _floats(head.bias)
+        self._embedding: torch.Tensor = decoder.embed_tokens.weight.detach()
+        head, maxima = model.get_output_embeddings(), largest_inputs or {}
+        self._output_weight: torch.Tensor = head.weight.detach()
+        self._output = Int8Linear(head.weight, maxima.get("output"), head.bias)
         cos, sin = lean._rotary_tables(decoder.rotary_emb, spec.context_size, torch.float32)
-        half = self._head_dim // 2
-        tables = _floats(cos[:, :half]), _floats(sin[:, :half])
-        still = np.ones_like(tables[0]), np.zeros_like(tables[1])
-        no_rope = getattr(config, "no_rope_layers", None)
-        self._layers = []
-        for i, layer in enumerate(decoder.layers):
-            self._layers.append(_layer(layer, i, maxima, tables if not no_rope or no_rope[i] else still))
-            lean._release(layer)
-        self._attend = attention(self._heads, self._kv_heads, self._head_dim)
+        self._weights = _weights(model, (self._heads, self._kv_heads, self._head_dim), maxima, (cos, sin))
         self._width = config.intermediate_size
-        self._buffers: dict[int, _Rows] = {}
+        self._buffers: dict[int, Rows] = {}
 
     @property
     def spec(self) -> BackboneSpec:
@@ -143,25 +87,25 @@ class Int8Backbone:
 
     @property
     def output_weight(self) -> torch.Tensor:
-        """The output head's weight (V, H), before quantization."""
+        """The output head's weight (V, H), before quantization, as it was loaded."""
         return self._output_weight
 
     @property
     def embedding_weight(self) -> torch.Tensor:
-        """The input embedding (V, H)."""
+        """The input embedding (V, H), as it was loaded."""
         return self._embedding
 
     def new_cache(self) -> BlockCache:
         """An empty cache."""
-        return BlockCache(len(self._layers), self._kv_heads, self._head_dim)
+        return BlockCache(self._layers, self._kv_heads, self._head_dim)
 
     def new_batch_cache(self, places: int, capacity: int) -> BlockBatch:
         """An empty cache for `places` sequences of up to `capacity` rows."""
-        return BlockBatch(len(self._layers), self._kv_heads, self._head_dim, places=places, capacity=capacity)
+        return BlockBatch(self._layers, self._kv_heads, self._head_dim, places=places, capacity=capacity)
 
     def batch_cache_bytes(self, places: int, capacity: int) -> int:
         """What `new_batch_cache` takes."""
-        return batch_bytes(len(self._layers), places, self._kv_heads, capacity, self._head_dim)
+        return batch_bytes(self._layers, places, self._kv_heads, capacity, self._head_dim)
 
     def forward(
         self, token_ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Cache
@@ -171,116 +115,135 @@ class Int8Backbone:
             raise TypeError(f"the int8 pass writes its own cache, not a {type(cache).__name__}")
         rows = token_ids.shape[0]
         cache.reserve(rows)
-        hidden = self._pass(token_ids, positions.numpy(), cache.blocks, _seen(rows, cache.length, mask))
+        hidden = self._pass(token_ids, cache.blocks, _seen(positions.numpy(), cache.length, mask))
         cache.advance(rows)
         return hidden
 
     def forward_batch(self, token_ids: torch.Tensor, cache: BlockBatch) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         lengths, places = cache.lengths.numpy(), np.arange(token_ids.shape[0])
-        seen = _Seen(places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
-        hidden = self._pass(token_ids, lengths, cache.blocks, seen)
+        seen = Seen(lengths.copy(), places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
+        hidden = self._pass(token_ids, cache.blocks, seen)
         cache.lengths += 1
         return hidden
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The output head: (..., H) -> (..., V)."""
-        flat = hidden.reshape(-1, hidden.shape[-1]).float().contiguous()
-        rows, scales = torch.empty(flat.shape, dtype=torch.uint8), np.empty(flat.shape[0], np.float32)
-        kernels.quantize(flat.numpy(), self._output_factors, rows.numpy(), scales, _few(flat.shape[0]))
-        product: torch.Tensor = self._output(rows)
-        kernels.scale(product.numpy(), scales, self._output.scales, self._output_bias, torch.get_num_threads())
+        product = self._output(hidden.reshape(-1, hidden.shape[-1]).float())
         return product.view(*hidden.shape[:-1], -1)
 
-    def _pass(self, token_ids: torch.Tensor, positions: Ints, blocks: Blocks, seen: _Seen) -> torch.Tensor:
-        count, eps = token_ids.shape[0], self._eps
-        b, few, threads = self._rows(count), _few(count), torch.get_num_threads()
-        x = F.embedding(token_ids, self._embedding).numpy()
-        kernels.norm_quantize(x, self._layers[0].input_norm, eps, b.hidden_view, b.hidden_scales, few)
-        for i, layer in enumerate(self._layers):
-            qkv = layer.qkv(b.hidden).numpy()
-            self._attend(
-                qkv, b.hidden_scales, layer.qkv.scales, layer.qkv_bias, layer.q_norm, layer.k_norm,
-                eps, layer.cos, layer.sin, positions, blocks.keys[i], blocks.values[i],
-                seen.places, seen.slots, seen.prefix, seen.extra_starts, seen.extras, b.attended_values, threads,
-            )  # fmt: skip
-            kernels.quantize(b.attended_values, layer.out_factors, b.attended_view, b.attended_scales, few)
-            out = layer.out(b.attended).numpy()
-            kernels.add_norm_quantize(
-                x, out, b.attended_scales, layer.out.scales, layer.post_norm, eps, b.hidden_view, b.hidden_scales, few
-            )
-            gate_up = layer.gate_up(b.hidden).numpy()
-            kernels.gate_quantize(
-                gate_up, b.hidden_scales, layer.gate_up.scales, layer.down_factors, b.gated_view, b.gated_scales, few
-            )
-            down, scales = layer.down(b.gated).numpy(), layer.down.scales
-            if i + 1 < len(self._layers):
-                following = self._layers[i + 1].input_norm
-                kernels.add_norm_quantize(
-                    x, down, b.gated_scales, scales, following, eps, b.hidden_view, b.hidden_scales, few
-                )
-        hidden = torch.empty(count, x.shape[1])
-        kernels.add_norm(x, down, b.gated_scales, scales, self._norm, eps, hidden.numpy(), few)
+    def _pass(self, token_ids: torch.Tensor, blocks: Blocks, seen: Seen) -> torch.Tensor:
+        x = F.embedding(token_ids, self._embedding).float()
+        hidden = torch.empty_like(x)
+        run_pass(
+            x.numpy(), self._weights, self._rows(len(x)), seen,
+            blocks.keys, blocks.values, hidden.numpy(), torch.get_num_threads(),
+        )  # fmt: skip
         return hidden
 
-    def _rows(self, count: int) -> _Rows:
+    def _rows(self, count: int) -> Rows:
+        """Kept, since passes of one size follow each other."""
         if count not in self._buffers:
-            hidden = self._embedding.shape[1]
-            self._buffers[count] = _Rows(count, hidden, self._heads * self._head_dim, self._width)
+            if len(self._buffers) >= _KEPT_SIZES:
+                self._buffers.clear()
+            self._buffers[count] = self._new_rows(count)
         return self._buffers[count]
 
+    def _new_rows(self, count: int) -> Rows:
+        hidden, attended, width = self._embedding.shape[1], self._heads * self._head_dim, self._width
+        widest = max(attended + 2 * self._kv_heads * self._head_dim, 2 * width, hidden)
+        return Rows(
+            hidden=np.empty((count, hidden), np.uint8),
+            hidden_scales=np.empty(count, np.float32),
+            attended_values=np.empty((count, attended), np.float32),
+            attended=np.empty((count, attended), np.uint8),
+            attended_scales=np.empty(count, np.float32),
+            gated=np.empty((count, width), np.uint8),
+            gated_scales=np.empty(count, np.float32),
+            product=np.empty((count, products.padded(widest)), np.float32),
+        )
 
-def _few(rows: int) -> int:
-    """Threads for work that is so small a row that starting them takes as long as some rows do."""
-    return torch.get_num_threads() if rows >= _ROWS_WORTH_THREADS else 1
 
-
-def _seen(rows: int, cached: int, mask: torch.Tensor | None) -> _Seen:
+def _seen(positions: Ints, cached: int, mask: torch.Tensor | None) -> Seen:
+    rows = len(positions)
     places, slots = np.zeros(rows, np.int64), np.arange(cached, cached + rows)
     if mask is None or rows == 1:
-        return _Seen(places, slots, slots + 1, np.zeros(rows + 1, np.int64), _NO_EXTRAS)
+        return Seen(positions, places, slots, slots + 1, np.zeros(rows + 1, np.int64), _NO_EXTRAS)
     visible = mask.numpy()
     extra_starts = np.zeros(rows + 1, np.int64)
     np.cumsum(visible.sum(1), out=extra_starts[1:])
-    return _Seen(places, slots, np.full(rows, cached), extra_starts, cached + visible.nonzero()[1])
+    return Seen(positions, places, slots, np.full(rows, cached), extra_starts, cached + visible.nonzero()[1])
 
 
 def _floats(tensor: torch.Tensor) -> Floats:
     return np.ascontiguousarray(tensor.detach().float().numpy())
 
 
-def _smoothed(weight: torch.Tensor, largest_inputs: torch.Tensor | None) -> tuple[Int8Linear, Floats]:
-    """The product, and what its inputs (K,) must be divided by."""
-    weight = weight.detach().float()
-    if largest_inputs is None:
-        return Int8Linear(weight), np.ones(weight.shape[1], np.float32)
-    divisors = smoothing(largest_inputs, weight)
-    return Int8Linear(weight * divisors), divisors.numpy()
-
-
-def _layer(layer: Any, index: int, maxima: Mapping[str, torch.Tensor], tables: tuple[Floats, Floats]) -> _Layer:
+def _joined(layer: Any) -> Iterator[tuple[str, torch.Tensor, torch.Tensor | None]]:
+    """Of each product of a layer: its name, its weight (N, K), and the weight (K,) of the norm before it."""
     attention, mlp = layer.self_attn, layer.mlp
-    projections = [attention.q_proj, attention.k_proj, attention.v_proj]
-    weight = torch.cat([linear.weight.detach() for linear in projections])
-    bias = [torch.zeros(p.out_features) if p.bias is None else p.bias.detach().float() for p in projections]
-    qkv, qkv_divisors = _smoothed(weight, maxima.get(f"{index}.qkv"))
-    out, out_divisors = _smoothed(attention.o_proj.weight, maxima.get(f"{index}.out"))
-    weight = torch.cat([mlp.gate_proj.weight.detach(), mlp.up_proj.weight.detach()])
-    gate_up, gate_up_divisors = _smoothed(weight, maxima.get(f"{index}.gate_up"))
-    down, down_divisors = _smoothed(mlp.down_proj.weight, maxima.get(f"{index}.down"))
-    q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
-    return _Layer(
-        input_norm=_floats(layer.input_layernorm.weight) / qkv_divisors,
-        qkv=qkv,
-        qkv_bias=_floats(torch.cat(bias)),
-        q_norm=_NONE if q_norm is None else _floats(q_norm.weight),
-        k_norm=_NONE if k_norm is None else _floats(k_norm.weight),
-        cos=tables[0],
-        sin=tables[1],
-        out=out,
-        out_factors=np.reciprocal(out_divisors),
-        post_norm=_floats(layer.post_attention_layernorm.weight) / gate_up_divisors,
-        gate_up=gate_up,
-        down=down,
-        down_factors=np.reciprocal(down_divisors),
+    qkv = [linear.weight.detach() for linear in (attention.q_proj, attention.k_proj, attention.v_proj)]
+    yield "qkv", torch.cat(qkv), layer.input_layernorm.weight
+    yield "out", attention.o_proj.weight.detach(), None
+    gate_up = [linear.weight.detach() for linear in (mlp.gate_proj, mlp.up_proj)]
+    yield "gate_up", torch.cat(gate_up), layer.post_attention_layernorm.weight
+    yield "down", mlp.down_proj.weight.detach(), None
+
+
+def _room(layers: int, outputs: int, inputs: int) -> Product:
+    width = products.padded(outputs)
+    blocks, block = width // products.HERE.block, products.HERE.block
+    return Product(
+        products.aligned(layers, blocks, inputs // products.GROUP, block, products.GROUP),
+        np.empty((layers, width), np.int32),
+        np.empty((layers, outputs), np.float32),
+        np.empty((layers, inputs), np.float32),
     )
+
+
+def _weights(
+    model: Any,
+    sizes: tuple[int, int, int],
+    maxima: Mapping[str, torch.Tensor],
+    tables: tuple[torch.Tensor, torch.Tensor],
+) -> Weights:
+    """Quantize layer by layer, letting go of the model's own weights on the way."""
+    config, layers = model.config, model.model.layers
+    made: dict[str, Product] = {}
+    biases, q_norms, k_norms = [], [], []
+    for i, layer in enumerate(layers):
+        for name, weight, norm in _joined(layer):
+            rounded = quantized(weight, maxima.get(f"{i}.{name}"))
+            into = made.setdefault(name, _room(len(layers), *weight.shape))
+            into.corrections[i] = products.pack(rounded.values, into.weights[i])
+            into.scales[i], into.factors[i] = rounded.scales, rounded.factors
+            if norm is not None:
+                into.factors[i] *= _floats(norm)
+        attention = layer.self_attn
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        bias = [torch.zeros(p.out_features) if p.bias is None else p.bias.detach().float() for p in projections]
+        biases.append(torch.cat(bias).numpy())
+        q_norms.append(_norm_weight(attention, "q_norm"))
+        k_norms.append(_norm_weight(attention, "k_norm"))
+        lean._release(layer)
+    length, half = tables[0].shape[0], tables[0].shape[1] // 2
+    turning = [int(not turns) for turns in getattr(config, "no_rope_layers", None) or [1] * len(layers)]
+    turned, still = [_floats(table[:, :half]) for table in tables], [np.ones((length, half)), np.zeros((length, half))]
+    kinds = (turned, still) if any(turning) else (turned,)
+    return Weights(
+        sizes=sizes,
+        **{name: made[name] for name in _PRODUCTS},
+        qkv_bias=np.stack(biases),
+        q_norm=np.stack(q_norms),
+        k_norm=np.stack(k_norms),
+        norm=_floats(model.model.norm.weight),
+        cos=np.stack([kind[0] for kind in kinds]).astype(np.float32),
+        sin=np.stack([kind[1] for kind in kinds]).astype(np.float32),
+        turns=np.array(turning),
+        eps=np.float32(config.rms_norm_eps),
+    )
+
+
+def _norm_weight(attention: Any, name: str) -> Floats:
+    norm = getattr(attention, name, None)
+    return np.empty(0, np.float32) if norm is None else _floats(norm.weight)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from medusa_core.backbone import calibration, quantize
+from medusa_core.backbone import calibration
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.events import Progress
 
@@ -32,8 +32,6 @@ def machine_problem() -> str:
     """Why no model can run in int8 on this machine's CPU; "" where models can."""
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed"
-    if not quantize.products_are_exact():
-        return "this processor, or this build of PyTorch, has no exact 8-bit products"
     return ""
 
 

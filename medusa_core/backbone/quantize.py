@@ -1,33 +1,44 @@
-"""int8 weights, one scale an output channel, and their exact integer products with uint8 rows.
+"""int8 weights, one scale an output channel, made so that little is lost when their rows are rounded too.
 
-SmoothQuant (Xiao et al. 2022, equation 4): where some input channels are far larger than the rest, part of their size
-is moved into the weights, which leaves the product as it is and the rows easier to round.
+First SmoothQuant (Xiao et al. 2022, equation 4): where some input channels are far larger than the rest, part of their
+size is moved into the weights. Then both sides are rotated in blocks (`rotation.py`), which spreads what outliers are
+left. Both leave the product as it is.
 Shapes: T rows, K inputs, N outputs. Knows nothing of models or layers.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from medusa_core.backbone import products
+from medusa_core.backbone.int8_pass import Floats, project
+from medusa_core.backbone.rotation import rotated
 
-ZERO_POINT = 128  # of the uint8 rows
 _SMOOTHING = 0.5  # alpha: how much of the difficulty moves from the rows into the weights
+_NO_BIAS = np.empty(0, np.float32)
 
 
-class Int8Linear:
-    """A weight (N, K) in int8, packed for oneDNN. `scales` (N,): what one unit of an output counts."""
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """A weight (N, K) in int8. An output is scales * (the sum of integers)."""
 
-    def __init__(self, weight: torch.Tensor) -> None:
-        largest = weight.abs().amax(1).clamp_min(1e-8) / 127
-        self.scales: Floats = largest.numpy()
-        self._packed, self._ones, self._zeros = _pack((weight / largest[:, None]).round_().to(torch.int8))
+    values: NDArray[np.int8]  # (N, K)
+    scales: Floats  # (N,)
+    factors: Floats  # (K,): what inputs are multiplied by before they are rotated and rounded
 
-    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
-        """uint8 rows (T, K) -> sums of integer products (T, N), as float32."""
-        return _product(rows, self._packed, self._ones, self._zeros)
+
+def quantized(weight: torch.Tensor, largest_inputs: torch.Tensor | None = None) -> Quantized:
+    """Quantize a weight (N, K); with the sizes of its inputs (K,), smoothed for them."""
+    weight = weight.detach().float()
+    divisors = torch.ones(weight.shape[1]) if largest_inputs is None else smoothing(largest_inputs, weight)
+    turned = rotated(weight * divisors)
+    scales = turned.abs().amax(1).clamp_min(1e-8) / 127
+    values = (turned / scales[:, None]).round_().to(torch.int8)
+    return Quantized(values.numpy(), scales.numpy(), np.reciprocal(divisors.numpy()))
 
 
 def smoothing(largest_inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -36,38 +47,28 @@ def smoothing(largest_inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tenso
     return (inputs**_SMOOTHING / columns ** (1 - _SMOOTHING)).clamp_min(1e-5)
 
 
-def products_are_exact() -> bool:
-    """Whether this processor's integer products hold at the extremes.
+class Int8Linear:
+    """A linear layer in int8 by itself. K must be a multiple of 4."""
 
-    Without VNNI instructions pairs of products are added in 16 bits, and what does not fit is cut off.
-    """
-    inputs = 512
-    signs = torch.where(torch.arange(32)[:, None] * torch.arange(inputs)[None] % 3 == 0, 1, -1)
-    signs[0], signs[1] = 1, -1
-    weight = (127 * signs).to(torch.int8)
-    for rows in (1, 4, 32):
-        q = torch.full((rows, inputs), 255, dtype=torch.uint8)
-        q[rows // 2] = 1
-        expected = (q.int() - ZERO_POINT) @ weight.int().T
-        try:
-            found = _product(q, *_pack(weight))
-        except (RuntimeError, AttributeError):  # a PyTorch without oneDNN has no such product
-            return False
-        if not torch.equal(found, expected.float()):
-            return False
-    return True
+    def __init__(
+        self, weight: torch.Tensor, largest_inputs: torch.Tensor | None = None, bias: torch.Tensor | None = None
+    ) -> None:
+        made = quantized(weight, largest_inputs)
+        self.outputs, self.inputs = made.values.shape
+        self.scales, self.factors = made.scales, made.factors
+        self._bias: Floats = _NO_BIAS if bias is None else bias.detach().float().contiguous().numpy()
+        width = products.padded(self.outputs)
+        blocks = width // products.HERE.block
+        self._packed = products.aligned(blocks, self.inputs // products.GROUP, products.HERE.block, products.GROUP)
+        self._corrections = products.pack(made.values, self._packed)
+        self._width = width
 
-
-def _pack(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    outputs, inputs = weight.shape
-    # 8 rows is the batch that the layout is chosen for; other numbers of rows work as well.
-    packed = torch.ops.onednn.qlinear_prepack(weight.contiguous(), [8, inputs])
-    return packed, torch.ones(outputs), torch.zeros(outputs, dtype=torch.int32)
-
-
-def _product(rows: torch.Tensor, packed: torch.Tensor, ones: torch.Tensor, zeros: torch.Tensor) -> torch.Tensor:
-    # Unit scales: what comes out are the integers themselves.
-    product: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
-        rows, 1.0, ZERO_POINT, packed, ones, zeros, None, 1.0, 0, torch.float32, "none", [], ""
-    )
-    return product
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """float32 x (T, K) -> (T, N)."""
+        out = torch.empty(x.shape[0], self._width)
+        rows, scales = np.empty(tuple(x.shape), np.uint8), np.empty(x.shape[0], np.float32)
+        project(
+            x.contiguous().numpy(), self._packed, self._corrections, self.scales, self.factors, self._bias,
+            rows, scales, out.numpy(), torch.get_num_threads(),
+        )  # fmt: skip
+        return out[:, : self.outputs]

@@ -1,6 +1,6 @@
 """Run one kernel on PyTorch's own threads, side by side.
 
-numba has thread pools of its own; their threads and PyTorch's, which go on spinning for a while after each product,
+numba has thread pools of its own; their threads and PyTorch's, which go on spinning for a while after each operation,
 would fight for the same cores. Here the kernel is started through the OpenMP library that PyTorch has loaded already.
 Where that is not GNU's (macOS, Windows), kernels run on one thread. Knows nothing of what kernels compute.
 """
@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+_SYMBOLS = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
 
 
 def _find_pool() -> bool:
@@ -59,7 +59,19 @@ def _in_parallel(typing_context: Any, kernel: Any, arguments: Any, workers: Any)
     return types.void(kernel, arguments, types.intp), generate
 
 
+def _wait_for_all(_context: Any) -> Any:
+    """Within a kernel run by `in_parallel`: go on when all workers have come this far."""
+
+    def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        if SHARED:
+            builder.call(_external(builder.module, "GOMP_barrier", ir.VoidType(), []), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 in_parallel: Any = intrinsic(_in_parallel)
+wait_for_all: Any = intrinsic(_wait_for_all)
 
 
 def _region(context: Any, module: Any, kernel: Any, call: Any, packed: Any) -> Any:

@@ -51,12 +51,14 @@ def test_auto_is_int8_measured_and_compiled_with_progress(tmp_path: Path) -> Non
     assert torch.equal(first, second)
 
 
-def test_where_products_are_not_exact_int8_is_refused_and_auto_is_another(
+def test_where_the_machine_cannot_int8_is_refused_and_auto_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int8_loading.quantize, "products_are_exact", lambda: False)
+    monkeypatch.setattr(int8_loading, "machine_problem", lambda: "this processor has none of it")
     folder = save_tiny_model(tmp_path / "tiny")
-    with pytest.raises(ConfigError, match=r"int8 cannot be used here: this processor.*Choose bf16 or fp32"):
+    with pytest.raises(
+        ConfigError, match=r"int8 cannot be used here: this processor has none of it.*Choose bf16 or fp32"
+    ):
         loaded(folder, "int8")
     backbone, precision, _ = loaded(folder, "auto")
     assert isinstance(backbone, LeanBackbone)

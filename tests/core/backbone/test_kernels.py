@@ -12,17 +12,26 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from medusa_core.backbone import kernels
+from medusa_core.backbone.rotation import block_size
 
 EPS = np.float32(1e-5)
-ROWS, WIDTH = 5, 70  # not a multiple of any register
+ROWS, WIDTH = 5, 72  # not a multiple of any register; rotated in blocks of 8
 
 
 def floats(*shape: int, seed: int = 0, scale: float = 1.0) -> NDArray[np.float32]:
     return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(np.float32)
 
 
+def turned(rows: torch.Tensor) -> torch.Tensor:
+    """The Hadamard transform of every block, from its definition: signs by the common bits of two indices."""
+    size = block_size(rows.shape[-1])
+    signs = torch.tensor([[(-1.0) ** (i & j).bit_count() for i in range(size)] for j in range(size)])
+    return (rows.unflatten(-1, (-1, size)) @ signs).flatten(-2)
+
+
 def assert_quantized(rows: NDArray[np.uint8], scales: NDArray[np.float32], expected: torch.Tensor) -> None:
-    """Every value within half a step of its row, and the largest of each row at the end of the range."""
+    """Every rotated value within half a step of its row, and the largest of each row at the end of the range."""
+    expected = turned(expected)
     found = torch.from_numpy((rows.astype(np.float32) - 128) * scales[:, None])
     assert ((found - expected).abs() <= torch.from_numpy(scales)[:, None] * 0.501).all()
     assert (np.abs(rows.astype(int) - 128).max(1) == 127).all()
@@ -32,13 +41,13 @@ def assert_quantized(rows: NDArray[np.uint8], scales: NDArray[np.float32], expec
 def test_quantize() -> None:
     x, factors = floats(ROWS, WIDTH, scale=30), floats(WIDTH, seed=1)
     rows, scales = np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.quantize(x, factors, rows, scales, 1)
+    kernels.quantize(x, factors, rows, scales, 0, 1)
     assert_quantized(rows, scales, torch.from_numpy(x * factors))
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
     rows, scales = np.empty((1, WIDTH), np.uint8), np.empty(1, np.float32)
-    kernels.quantize(np.zeros((1, WIDTH), np.float32), np.ones(WIDTH, np.float32), rows, scales, 1)
+    kernels.quantize(np.zeros((1, WIDTH), np.float32), np.ones(WIDTH, np.float32), rows, scales, 0, 1)
     assert (rows == 128).all()
     assert np.isfinite(scales).all()
 
@@ -46,7 +55,7 @@ def test_a_row_of_zeros_stays_zero() -> None:
 def test_norm_quantize() -> None:
     x, weight = floats(ROWS, WIDTH, scale=7), floats(WIDTH, seed=1)
     rows, scales = np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.norm_quantize(x, weight, EPS, rows, scales, 1)
+    kernels.norm_quantize(x, weight, EPS, rows, scales, 0, 1)
     expected = F.rms_norm(torch.from_numpy(x), (WIDTH,), torch.from_numpy(weight), float(EPS))
     assert_quantized(rows, scales, expected)
 
@@ -62,11 +71,11 @@ def test_add_norm_quantize_and_add_norm() -> None:
     total = torch.from_numpy(before + y * row_scales[:, None] * column_scales)
     expected = F.rms_norm(total, (WIDTH,), torch.from_numpy(weight), float(EPS))
     x, rows, scales = before.copy(), np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.add_norm_quantize(x, y, row_scales, column_scales, weight, EPS, rows, scales, 1)
+    kernels.add_norm_quantize(x, y, row_scales, column_scales, weight, EPS, rows, scales, 0, 1)
     torch.testing.assert_close(torch.from_numpy(x), total, rtol=1e-6, atol=1e-4)
     assert_quantized(rows, scales, expected)
     x, out = before.copy(), np.empty((ROWS, WIDTH), np.float32)
-    kernels.add_norm(x, y, row_scales, column_scales, weight, EPS, out, 1)
+    kernels.add_norm(x, y, row_scales, column_scales, weight, EPS, out, 0, 1)
     torch.testing.assert_close(torch.from_numpy(out), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -75,7 +84,7 @@ def test_gate_quantize() -> None:
     row_scales *= 0.01
     factors = floats(WIDTH // 2, seed=5)
     rows, scales = np.empty((ROWS, WIDTH // 2), np.uint8), np.empty(ROWS, np.float32)
-    kernels.gate_quantize(y, row_scales, column_scales, factors, rows, scales, 1)
+    kernels.gate_quantize(y, row_scales, column_scales, factors, rows, scales, 0, 1)
     gate, up = torch.from_numpy(y * row_scales[:, None] * column_scales).chunk(2, dim=-1)
     assert_quantized(rows, scales, F.silu(gate) * up * torch.from_numpy(factors))
 
@@ -85,7 +94,8 @@ def test_scale(biased: bool) -> None:
     y, row_scales, column_scales = product()
     bias = floats(WIDTH, seed=6) if biased else np.empty(0, np.float32)
     expected = y * row_scales[:, None] * column_scales + (bias if biased else 0)
-    kernels.scale(y, row_scales, column_scales, bias, 3)
+    for worker in range(3):
+        kernels.scale(y, row_scales, column_scales, bias, worker, 3)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-4)
 
 
@@ -105,7 +115,8 @@ def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
 
 def shared(kernel: Callable[..., None], workers: int, *arguments: Any) -> list[Any]:
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    kernel(*copies, workers)
+    for worker in range(workers):
+        kernel(*copies, worker, workers)
     return copies
 
 

@@ -1,0 +1,71 @@
+"""How numba compiles the kernels of the int8 pass, and where it keeps what it compiled.
+
+Knows nothing of what they compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+
+_config: Any = numba.config
+_HERE = Path(__file__).parent
+_SOURCES = ("attention", "compiling", "int8_pass", "kernels", "products", "rotation", "threads", "weighted")
+
+
+def _kept_in() -> str:
+    """A folder for this very text of the kernels; "" where nothing can be written beside them.
+
+    numba looks only at the file of the function itself, and would go on using what was compiled from older callees.
+    """
+    digest = hashlib.sha256(b"".join((_HERE / f"{name}.py").read_bytes() for name in _SOURCES)).hexdigest()[:12]
+    folder = _HERE / "__pycache__" / f"kernels-{digest}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    return str(folder) if os.access(folder, os.W_OK) else ""
+
+
+_FOLDER = _kept_in()
+
+
+def features() -> dict[str, bool]:
+    """What the processor can do; nothing where numba was told to compile for another one than this."""
+    if _config.CPU_NAME is not None or _config.CPU_FEATURES is not None:
+        return {}
+    return dict(llvmlite.binding.get_host_cpu_features())
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """A decorator: compile when first called, for the argument types of that call; keep it for the next start.
+
+    Exactly in the order written. Were sums regrouped, or products fused into them as the compiler likes, then how
+    would depend on what else it sees: a row would change with the number of rows, and a reply from the first start
+    to the second. Where an order must be fast, it is written out (`weighted.py`).
+    """
+    options: dict[str, Any] = {
+        "nopython": True,
+        "nogil": True,
+        "boundscheck": False,
+        "error_model": "numpy",
+        "fastmath": {"nnan", "nsz"},
+    }
+    before, _config.CACHE_DIR = _config.CACHE_DIR, _FOLDER
+    try:
+        return _jit(function, options)
+    finally:
+        _config.CACHE_DIR = before
+
+
+def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    try:
+        return numba.jit(**options, cache=True)(function)
+    except RuntimeError:  # nowhere at all to keep it
+        return numba.jit(**options)(function)

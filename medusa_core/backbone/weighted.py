@@ -1,0 +1,193 @@
+"""Weighted sums of bfloat16 rows, for several sets of weights at once and without leaving the registers.
+
+Both halves of attention are such sums: scores, a query's numbers weighing the rows of a block of keys, and what is
+read, scores weighing the rows of values. Each sum runs from the first row to the last, fused multiply-adds only, so
+its result depends neither on what is summed beside it nor on how a sum is cut in two.
+Knows nothing of models or caches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from medusa_core.backbone.compiling import features
+
+_HALF, _WORD, _INDEX, _FLOAT = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+_LANES = 16 if features().get("avx512f") else 8
+TILE = 2 * _LANES  # numbers of a row that are summed at once
+FOLDED = 64  # numbers that `largest` and `total` take at once
+LOWEST = -1e30  # below every score
+MOST = 6  # sets of weights at once: two sums each, within the registers there are
+
+
+def _widened(builder: Any, address: Any) -> Any:
+    """The `_LANES` bfloat16 at an address, as float32."""
+    halves, words = ir.VectorType(_HALF, _LANES), ir.VectorType(_WORD, _LANES)
+    loaded = builder.load(builder.inttoptr(address, halves.as_pointer()), align=2)
+    bits = builder.shl(builder.zext(loaded, words), ir.Constant(words, [16] * _LANES))
+    return builder.bitcast(bits, ir.VectorType(_FLOAT, _LANES))
+
+
+def _spread(builder: Any, address: Any) -> Any:
+    """One float32, in every lane."""
+    kind = ir.VectorType(_FLOAT, _LANES)
+    nothing = ir.Constant(kind, ir.Undefined)
+    number = builder.load(builder.inttoptr(address, _FLOAT.as_pointer()), align=4)
+    alone = builder.insert_element(nothing, number, ir.Constant(_WORD, 0))
+    return builder.shuffle_vector(alone, nothing, ir.Constant(ir.VectorType(_WORD, _LANES), [0] * _LANES))
+
+
+def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
+    weights, weights_bytes, rows, row_bytes, steps, out, out_bytes = values
+    kind = ir.VectorType(_FLOAT, _LANES)
+    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{_LANES}f32")
+    halves = [ir.Constant(_INDEX, 0), ir.Constant(_INDEX, _LANES)]
+
+    def place(base: Any, step: Any, i: int) -> Any:
+        return builder.add(base, builder.mul(step, ir.Constant(_INDEX, i)))
+
+    def pointer(line: Any, half: Any) -> Any:
+        return builder.inttoptr(builder.add(line, builder.mul(half, ir.Constant(_INDEX, 4))), kind.as_pointer())
+
+    lines, sources = (
+        [place(out, out_bytes, i) for i in range(count)],
+        [place(weights, weights_bytes, i) for i in range(count)],
+    )
+    starts = [[builder.load(pointer(line, half), align=4) for half in halves] for line in lines]
+    before, loop, done = builder.block, builder.append_basic_block("rows"), builder.append_basic_block("summed")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    step = builder.phi(_INDEX)
+    totals = [[builder.phi(kind) for _ in halves] for _ in range(count)]
+    row = builder.add(rows, builder.mul(step, row_bytes))
+    numbers = [_widened(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 2)))) for half in halves]
+    at = builder.mul(step, ir.Constant(_INDEX, 4))
+    summed = []
+    for source, sums in zip(sources, totals, strict=True):
+        weight = _spread(builder, builder.add(source, at))
+        summed.append([builder.call(fma, [weight, n, total]) for n, total in zip(numbers, sums, strict=True)])
+    following = builder.add(step, ir.Constant(_INDEX, 1))
+    step.add_incoming(ir.Constant(_INDEX, 0), before)
+    step.add_incoming(following, loop)
+    for sums, first, new in zip(totals, starts, summed, strict=True):
+        for total, start, end in zip(sums, first, new, strict=True):
+            total.add_incoming(start, before)
+            total.add_incoming(end, loop)
+    builder.cbranch(builder.icmp_signed("<", following, steps), loop, done)
+    builder.position_at_end(done)
+    for line, sums in zip(lines, summed, strict=True):
+        for half, total in zip(halves, sums, strict=True):
+            builder.store(total, pointer(line, half), align=4)
+
+
+def _add_weighted(
+    _context: Any, n: Any, weights: Any, to_weights: Any, rows: Any, to_row: Any, steps: Any, out: Any, to_out: Any
+) -> Any:
+    """out (n, TILE) += weights (n, steps) @ rows (steps, TILE), for 1 <= n <= MOST; all given by their addresses.
+
+    Arguments: n, weights, bytes from one set of weights to the next, rows (bfloat16), bytes from one row to the next,
+    steps, out (float32), bytes from one sum to the next.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        end, most, some = (builder.append_basic_block(name) for name in ("end", "most", "some"))
+        builder.cbranch(builder.icmp_signed(">", values[5], ir.Constant(_INDEX, 0)), some, end)
+        builder.position_at_end(some)
+        switch = builder.switch(values[0], most)
+        blocks = {MOST: most}
+        for count in range(1, MOST):
+            blocks[count] = builder.append_basic_block(f"sums_{count}")
+            switch.add_case(ir.Constant(_INDEX, count), blocks[count])
+        for count, block in blocks.items():
+            builder.position_at_end(block)
+            _write(builder, count, tuple(values[1:]))
+            builder.branch(end)
+        builder.position_at_end(end)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 8), generate
+
+
+add_weighted: Any = intrinsic(_add_weighted)
+
+
+def _folding(name: str, combine: Any, neutral: float) -> Any:
+    """A function of an address and a count, a multiple of 64, that combines so many float32 in one fixed order.
+
+    `combine(builder, so_far, numbers)`, for vectors of both; at the end its results are combined as they are.
+    """
+    kind, sums = ir.VectorType(_FLOAT, _LANES), FOLDED // _LANES
+    first, then = combine
+
+    def across(builder: Any, vector: Any) -> Any:
+        step = _LANES // 2
+        while step:
+            order = ir.Constant(ir.VectorType(_WORD, _LANES), [(lane + step) % _LANES for lane in range(_LANES)])
+            vector = then(builder, vector, builder.shuffle_vector(vector, vector, order))
+            step //= 2
+        return builder.extract_element(vector, ir.Constant(_WORD, 0))
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count = values
+        before, loop, done = builder.block, builder.append_basic_block(name), builder.append_basic_block("folded")
+        some = builder.icmp_signed(">", count, ir.Constant(_INDEX, 0))
+        builder.cbranch(some, loop, done)
+        builder.position_at_end(loop)
+        start = builder.phi(_INDEX)
+        nothing = ir.Constant(kind, [neutral] * _LANES)
+        totals = [builder.phi(kind) for _ in range(sums)]
+        line = builder.add(address, builder.mul(start, ir.Constant(_INDEX, 4)))
+        new = []
+        for i, so_far in enumerate(totals):
+            place = builder.add(line, ir.Constant(_INDEX, 4 * _LANES * i))
+            loaded = builder.load(builder.inttoptr(place, kind.as_pointer()), align=4)
+            new.append(first(builder, so_far, loaded))
+        following = builder.add(start, ir.Constant(_INDEX, FOLDED))
+        start.add_incoming(ir.Constant(_INDEX, 0), before)
+        start.add_incoming(following, loop)
+        for so_far, combined in zip(totals, new, strict=True):
+            so_far.add_incoming(nothing, before)
+            so_far.add_incoming(combined, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+        builder.position_at_end(done)
+        results = [builder.phi(kind) for _ in new]
+        for result, combined in zip(results, new, strict=True):
+            result.add_incoming(nothing, before)
+            result.add_incoming(combined, loop)
+        while len(results) > 1:
+            results = [then(builder, a, b) for a, b in zip(results[::2], results[1::2], strict=True)]
+        return across(builder, results[0])
+
+    def typing(_context: Any, address: Any, count: Any) -> Any:
+        return types.float32(types.intp, types.intp), generate
+
+    return intrinsic(typing)
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _sum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(a, b)
+
+
+def _larger_size(builder: Any, so_far: Any, numbers: Any) -> Any:
+    size = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(numbers.type, [numbers.type]), f"llvm.fabs.v{_LANES}f32"
+    )
+    return _larger(builder, so_far, builder.call(size, [numbers]))
+
+
+def _sum_of_squares(builder: Any, so_far: Any, numbers: Any) -> Any:
+    return builder.fadd(so_far, builder.fmul(numbers, numbers))
+
+
+largest: Any = _folding("largest", (_larger, _larger), LOWEST)
+total: Any = _folding("total", (_sum, _sum), 0.0)
+largest_size: Any = _folding("largest_size", (_larger_size, _larger), 0.0)
+squares: Any = _folding("squares", (_sum_of_squares, _sum), 0.0)
