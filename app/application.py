@@ -11,6 +11,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -59,6 +60,7 @@ SUGGESTIONS = (
     "Give me five ideas for a rainy weekend.",
 )
 _MEMORY_EVERY_MS = 2000
+_UNDO_SECONDS = 30 * 24 * 3600.0  # what was deleted stays in the file for so long
 _PATIENCE_SECONDS = 8.0  # for a step, or for the import of the numeric libraries, to end
 
 
@@ -237,6 +239,8 @@ def _open_store(profile: Path) -> tuple[ConversationStore, str]:
         raise
     except (StoreError, DiskFull) as error:
         return ConversationStore(profile, in_memory=True), str(error)
+    with suppress(StoreError, DiskFull):
+        store.purge(_UNDO_SECONDS)
     if store.kept_aside is None:
         return store, ""
     return store, (

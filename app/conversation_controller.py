@@ -17,6 +17,7 @@ from app.reply_controller import ReplyController
 from app.saving import Saving
 from app.screen import Views
 from app.views import files
+from app.views.figures_line import counted
 from app.views.notices import Notice, Topic
 
 _FORMATS = {"markdown": ("Markdown", ".md"), "json": ("JSON", ".json")}
@@ -83,14 +84,13 @@ class ConversationController(QObject):
     def remove(self, conversation: int) -> None:
         """Take a conversation off the list, until it is undone."""
         title = self._store.get(conversation).title
-        self._remove([conversation], f"“{title}” was deleted.")
+        self._remove([conversation], f"Deleted “{title}”")
 
     def remove_all(self) -> None:
         """Empty the list, until it is undone."""
         gone = [conversation.id for conversation in self._store.conversations()]
         if gone:
-            what = "conversation was" if len(gone) == 1 else "conversations were"
-            self._remove(gone, f"{len(gone)} {what} deleted.")
+            self._remove(gone, f"Deleted {counted(len(gone), 'conversation')}")
 
     def _remove(self, conversations: list[int], text: str) -> None:
         was_open = self._transcript.conversation
@@ -219,7 +219,7 @@ class ConversationController(QObject):
                 else:
                     self.open(conversation)
 
-            self._offer_undo(f"The {'reply' if of_reply else 'question'} and what followed it were deleted.", undo)
+            self._offer_undo(f"Deleted a {'reply' if of_reply else 'question'} and what followed it", undo)
 
     def _show_branch_from(self, number: int) -> None:
         self._views.chat.show_from(number, self._transcript.turns[number:])
@@ -262,8 +262,7 @@ class ConversationController(QObject):
             except OSError as error:
                 self._tell(f"{path} could not be written: {error.strerror or error}. Choose another place.")
             else:
-                what = "conversation was" if len(chosen) == 1 else "conversations were"
-                self._tell(f"{len(chosen)} {what} written to {path}.", is_error=False)
+                self._tell(f"Wrote {counted(len(chosen), 'conversation')} to {path}.", is_error=False)
 
     def import_file(self) -> None:
         """Add the conversations of an exported JSON file."""
@@ -280,8 +279,7 @@ class ConversationController(QObject):
             except (OSError, UnicodeDecodeError) as error:
                 self._tell(f"{path} could not be read: {error}")
             else:
-                what = "conversation was" if len(added) == 1 else "conversations were"
-                self._tell(f"{len(added)} {what} imported from {path.name}.", is_error=False)
+                self._tell(f"Imported {counted(len(added), 'conversation')} from {path.name}.", is_error=False)
                 if added:
                     self.open(added[0])
         self.refresh()

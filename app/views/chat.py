@@ -65,6 +65,7 @@ class Chat(FollowingPage):
         self.clear()
         for turn in turns:
             self.add_turn(turn)
+        self.settle()
         self.follow()
 
     def add_turn(self, turn: Turn) -> None:

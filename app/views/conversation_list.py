@@ -104,10 +104,12 @@ class ConversationList(QWidget):
         self._add(menu, "Export all as JSON…", self._export_all_json)
         menu.addSeparator()
         self._add(menu, "Delete all", self.all_removal_asked.emit)
-        button.setMenu(menu)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setProperty("role", "menu")
+        self.more_menu = menu
+        button.clicked.connect(self._open_more)  # not setMenu, which draws an arrow beside the icon
         return button
+
+    def _open_more(self) -> None:
+        self.more_menu.popup(self.more_button.mapToGlobal(self.more_button.rect().bottomLeft()))
 
     def _list_view(self) -> QListView:
         view = QListView()

@@ -6,7 +6,7 @@ import math
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QPlainTextEdit
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy
 
 _MOST_LINES = 8
 _PADDING = 4  # px, inside the text field
@@ -19,6 +19,7 @@ class GrowingEdit(QPlainTextEdit):
     def __init__(self) -> None:
         super().__init__()
         self.setTabChangesFocus(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(_PADDING)
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
         self._fit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -65,6 +65,8 @@ class FollowingPage(QWidget):
     def add(self, widget: QWidget) -> None:
         """One more at the end."""
         self._list.insertWidget(self._list.count() - 1, widget)
+        widget.show()  # now, not with the next event: heights depend on the width it is given
+        self._list.activate()
 
     def take_away(self, widget: QWidget) -> None:
         """One less; it is deleted."""
@@ -92,21 +94,19 @@ class FollowingPage(QWidget):
 
     def go_to(self, place: int) -> None:
         """Go there, once everything has its height."""
-        self._settle()
+        self._following = False
+        self.settle()
         self._scroll.verticalScrollBar().setValue(place)
 
     def go_to_widget(self, widget: QWidget) -> None:
         """Bring the beginning of one of the widgets to the top."""
-        self._settle()
+        self._following = False
+        self.settle()
         self._scroll.verticalScrollBar().setValue(widget.mapTo(self._page, QPoint(0, 0)).y() - _MARGIN)
 
-    def _settle(self) -> None:
-        self._following = False
-        for _ in range(2):  # texts know their height once they have their width
-            self._list.activate()
-            self._page.layout().activate()
-            self._page.adjustSize()
-            self._page.resize(self._scroll.viewport().width(), self._page.sizeHint().height())
+    def settle(self) -> None:
+        """Let everything have its height now, instead of level by level with the next events."""
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
     def _note_position(self, value: int) -> None:
         bar = self._scroll.verticalScrollBar()

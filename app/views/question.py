@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme import Theme
 from app.views.growing_edit import GrowingEdit
@@ -79,6 +79,7 @@ class Question(Message):
 
     def _buttons(self) -> QWidget:
         choice = QWidget()
+        choice.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         row = QHBoxLayout(choice)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
