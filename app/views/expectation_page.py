@@ -94,7 +94,7 @@ class ExpectationPage(QWidget):
         inner = QWidget()
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, 0, 4, 0)
-        column.setSpacing(6)
+        column.setSpacing(4)
         column.addLayout(presets)
         column.addLayout(self._grid)
         column.addLayout(self._figures_grid)
@@ -217,8 +217,8 @@ class ExpectationPage(QWidget):
         for key, text in texts.items():
             self._figures[key].setText(text)
         nodes = f"{shown.nodes:,} draft node" + ("s" if shown.nodes != 1 else "")
-        cost = f"a step with it takes {shown.overhead(self._measured):.2f} plain steps on this machine"
-        self._note.setText(f"The full tree has {nodes}; {cost if known else 'what that costs here was not measured'}.")
+        cost = f"a step takes {shown.overhead(self._measured):.2f} plain steps here"
+        self._note.setText(f"Full tree: {nodes}; {cost if known else 'what a step costs here was not measured'}.")
 
     def _preset(self, text: str, take: object) -> QPushButton:
         button = QPushButton(text)

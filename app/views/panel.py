@@ -13,7 +13,7 @@ from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from app.theme import RADIUS_PX, Theme, load_themes, system_theme
+from app.theme import RADIUS_PX, Theme, load_themes, small_font, system_theme
 from app.views import tree_words as words
 from app.views.chart_pages import ChartPages
 from app.views.panel_menu import node_menu, panel_menu, steered
@@ -21,6 +21,7 @@ from app.views.reply_lines import prompt_line, reply_line
 from app.views.step_bar import StepBar
 from app.views.step_table import StepTable
 from app.views.tree import TreeView
+from app.views.tree_paint import space_mark
 from medusa_core.events import Event, Finished, Prefilled, Step
 
 EMPTY = "Send a message: the tree of guesses behind every step of the reply is drawn here."
@@ -250,7 +251,7 @@ class DecodingPanel(QWidget):
             return
         step = self._steps[self._index()]
         if 0 <= index < len(step.nodes) and self._tree.step is step:
-            self._details.setText(words.details(step, index))
+            self._details.setText(words.details(step, index).replace("␠", space_mark(small_font())))
         else:
             self._details.setText(f"{words.summary(step)} · {words.timing(step)}\n{words.POINTING}")
 

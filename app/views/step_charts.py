@@ -86,7 +86,7 @@ class LengthHistogram(QWidget):
                 label.setText(f"{100 * shares[number]:.0f} %")
                 label.setPos(number, shares[number])
         self._plot.getAxis("bottom").setTicks([[(number, str(number)) for number in range(columns)]])
-        self._plot.setRange(xRange=(-0.5, columns - 0.5), yRange=(0, 1.25 * max(0.5, *shares, 0.0)), padding=0)
+        self._plot.setRange(xRange=(-0.5, columns - 0.5), yRange=(0, 1.45 * max((0.4, *shares))), padding=0)
         spoken = ", ".join(f"{number}: {100 * share:.0f} %" for number, share in enumerate(shares))
         self.setAccessibleDescription(spoken)
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from app.theme import small_font, token_font
 from app.views import tree_words as words
 from app.views.tree_layout import reading_order, slots_of
+from app.views.tree_paint import space_mark
 from medusa_core.events import Node, NodeState, Source, Step
 
 _STATES = {
@@ -98,8 +99,8 @@ class _Rows(QAbstractTableModel):
             return None
         node = self.step.nodes[self.order[index.row()]]
         if role == Qt.ItemDataRole.DisplayRole:
-            text = self.text(index.row(), index.column())
-            return "  " * node.depth + text if index.column() == 0 else text
+            text = self.text(index.row(), index.column()).replace("␠", space_mark(token_font()))
+            return " " * node.depth + text if index.column() == 0 else text
         if role == Qt.ItemDataRole.FontRole:
             return token_font() if index.column() in (0, len(COLUMNS) - 1) else small_font()
         if role == Qt.ItemDataRole.AccessibleDescriptionRole:
@@ -137,7 +138,7 @@ class StepTable(QTableView):
         head.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         head.setHighlightSections(False)
-        for column, width in enumerate((104, 44, 84, 66, 38, 62, 50, 56, 56, 80)):
+        for column, width in enumerate((112, 48, 84, 68, 42, 64, 52, 60, 60, 88)):
             self.setColumnWidth(column, width)
         self.doubleClicked.connect(self._choose)
 

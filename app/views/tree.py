@@ -231,7 +231,7 @@ class TreeView(QWidget):
         match event.key():
             case Qt.Key.Key_Up | Qt.Key.Key_Down if self._step is not None:
                 order = reading_order(self._step.nodes, self._slots)
-                place = order.index(self._selected) if self._selected >= 0 else 0
+                place = -1 if self._selected < 0 else order.index(self._selected)
                 place += 1 if event.key() == Qt.Key.Key_Down else -1
                 self._select(order[min(max(place, 0), len(order) - 1)])
             case Qt.Key.Key_Return | Qt.Key.Key_Enter if self._selected >= 0:
@@ -247,8 +247,8 @@ class TreeView(QWidget):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """The keys begin at the root."""
-        if event.reason() is not Qt.FocusReason.MouseFocusReason and self._step is not None:
-            self._select(max(self._selected, 0))
+        if event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason):
+            self._select(max(self._selected, 0 if self._step is not None else -1))
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """The ring goes; a menu about the node leaves it."""
@@ -321,7 +321,7 @@ class TreeView(QWidget):
         boxes = self.boxes()
         paint_tree(painter, self._step, boxes, self._theme, self._zoom)
         painter.setOpacity(1.0)
-        if self._selected >= 0 and self.hasFocus():
+        if self._selected >= 0:
             paint_ring(painter, self._theme, boxes[self._selected])
         painter.setClipping(False)
         paint_key(painter, self._theme, self.height() - KEY_PX + 12)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QWheelEvent
+from PySide6.QtGui import QColor, QImage, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QToolButton
 from pytestqt.qtbot import QtBot
@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme, load_themes
 from app.views import tree_words as words
 from app.views.tree import HEAD_PX, TreeView
-from app.views.tree_paint import edge_pen, edge_width, node_style
+from app.views.tree_paint import edge_pen, edge_width, node_style, paint_source, source_mark
 from medusa_core.events import Node, NodeState, Source, Step, Verdict
 from medusa_core.testing import scripted_reply
 
@@ -243,6 +243,35 @@ def test_ctrl_and_wheel_zoom_a_drag_pans_and_fit_returns(view: TreeView, qtbot: 
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert view.boxes() == fitted
     assert not button.isVisible()
+
+
+def silhouette(source: Source) -> frozenset[tuple[int, int]]:
+    """The mark of a source, without its colour."""
+    image = QImage(24, 24, QImage.Format.Format_RGB32)
+    image.fill(QColor(LIGHT.surface))
+    painter = QPainter(image)
+    painter.scale(2, 2)
+    paint_source(painter, LIGHT, source, QPointF(6, 6))
+    painter.end()
+    dark = ((x, y) for x in range(24) for y in range(24) if image.pixelColor(x, y).lightness() < 200)
+    return frozenset(dark)
+
+
+def test_sources_are_told_apart_by_shape_alone() -> None:
+    heads, lookup, recycling = (silhouette(source) for source in (Source.HEAD, Source.LOOKUP, Source.RECYCLING))
+    for one, other in ((heads, lookup), (heads, recycling), (lookup, recycling)):
+        assert len(one ^ other) > 12
+    assert (12, 12) in heads & lookup
+    assert (12, 12) not in recycling  # hollow
+
+
+def test_the_mark_stands_where_the_edge_arrives(view: TreeView) -> None:
+    root = node(NodeState.ROOT, depth=0, verdict=None, draft_probability=None, model_probability=None)
+    child = node(NodeState.UNREACHED, depth=1, source=Source.LOOKUP, verdict=None, text="x")
+    view.show_step(step_of(root, child), (0.0,))
+    box = view.boxes()[1]
+    assert image_of(view).pixelColor(round(box.x), round(box.middle)).name() == LIGHT.source_lookup
+    assert source_mark(Source.HEAD, QPointF(0, 0)).contains(QPointF(0, 0))
 
 
 class Style(QProxyStyle):
