@@ -40,7 +40,7 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
                 raise ModelUnsupported(_damaged(path, "its header is cut off"))
             header = json.loads(file.read(length))
         return _tensors(path, header, size - 8 - length)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         if isinstance(error, ModelUnsupported):
             raise
         raise ModelUnsupported(_damaged(path, f"its header cannot be read ({error})")) from error

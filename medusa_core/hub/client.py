@@ -167,18 +167,24 @@ def saved_token() -> str:
 def refusal(response: httpx2.Response, repo: str, what: str, with_token: bool) -> HubError | TryAgainError:
     """What an answer other than the file means, in words that name the way on."""
     status, said = response.status_code, response.headers.get("X-Error-Message", "")
+    code = response.headers.get("X-Error-Code", "")
     if status in _AGAIN:
         busy = "The Hub is busy (429)" if status == 429 else f"The Hub has trouble of its own ({status})"
         return TryAgainError(busy, _retry_after(response.headers.get("Retry-After")))
-    code = response.headers.get("X-Error-Code", "")
     if status in (401, 403) or code == "GatedRepo":
         return _no_access(status, code, said, repo, with_token)
     if status == 404:
-        missing = {"RevisionNotFound": f"revision {what!r}", "EntryNotFound": f"file {what!r}"}.get(code)
-        if missing:
-            return NotOnHub(f"{repo} has no {missing} on the Hub. See {_PAGE}/{repo}/tree/main for what is there.")
-        return NotOnHub(f"There is no model {repo} on the Hub. Check the spelling at {_PAGE}/{repo}.")
+        return _not_there(code, repo, what)
+    if status == 407:
+        return HubUnreachable("The proxy asks who you are (407). Give user and password in HTTPS_PROXY.")
     return HubError(f"The Hub answered {status} when asked for {what} of {repo}{': ' + said if said else ''}.")
+
+
+def _not_there(code: str, repo: str, what: str) -> NotOnHub:
+    missing = {"RevisionNotFound": f"revision {what!r}", "EntryNotFound": f"file {what!r}"}.get(code)
+    if missing:
+        return NotOnHub(f"{repo} has no {missing} on the Hub. See {_PAGE}/{repo}/tree/main for what is there.")
+    return NotOnHub(f"There is no model {repo} on the Hub. Check the spelling at {_PAGE}/{repo}.")
 
 
 def _no_access(status: int, code: str, said: str, repo: str, with_token: bool) -> AccessRefused:
@@ -220,17 +226,30 @@ def _named_failures(repo: str) -> Iterator[None]:
                 f"The Hub's certificate is not trusted ({_first(error)}). Behind a firewall that inspects connections, "
                 "add its certificate to the system's, or name the file in SSL_CERT_FILE."
             ) from error
-        raise TryAgainError(f"There is no connection to the Hub ({_first(error)})") from error
+        if _is_tls(error):
+            raise HubUnreachable(
+                f"There is no secure connection to the Hub ({_first(error)}). Check HF_ENDPOINT (http or https?) and "
+                "HTTPS_PROXY."
+            ) from error
+        raise TryAgainError(
+            f"There is no connection to the Hub ({_first(error)}): check the network, and HTTPS_PROXY if it is set"
+        ) from error
     except httpx2.TransportError as error:
         raise TryAgainError(f"The connection broke ({_first(error)})") from error
 
 
-def _is_certificate(error: BaseException | None) -> bool:
+def _is_certificate(error: BaseException) -> bool:
+    return any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error)) or "CERTIFICATE" in str(error)
+
+
+def _is_tls(error: BaseException) -> bool:
+    return any(isinstance(each, ssl.SSLError) for each in _chain(error)) or "[SSL" in str(error)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        if isinstance(error, ssl.SSLError) or "CERTIFICATE" in str(error).upper():
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def _first(error: BaseException) -> str:
