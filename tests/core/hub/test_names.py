@@ -113,3 +113,54 @@ def test_importing_the_hub_is_light() -> None:
     script = "import sys, medusa_core.hub; sys.exit(bool({'torch', 'transformers', 'gguf'} & set(sys.modules)))"
     root = Path(__file__).resolve().parents[3]
     assert subprocess.run([sys.executable, "-c", script], cwd=root, check=False).returncode == 0
+
+
+def library_with_tiny(cache: Path, name: str, config: str = '{"model_type": "llama"}') -> Path:
+    folder = cache / name
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(config)
+    (folder / "model.safetensors").touch()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["Maker/Tiny", "Tiny"])
+def test_a_model_of_the_library_is_named_as_it_is_listed(tmp_path: Path, name: str) -> None:
+    folder = library_with_tiny(tmp_path, name)
+    assert drain(hub.model_folder(name, tmp_path)) == ([], folder)
+
+
+def test_a_model_that_was_not_got_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match=r"models get Maker/Tiny"):
+        drain(hub.model_folder("Maker/Tiny", tmp_path))
+    with pytest.raises(ModelNotFound, match="there is no such folder"):
+        drain(hub.model_folder("Tiny", tmp_path))
+
+
+def test_a_folder_of_that_name_here_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library_with_tiny(tmp_path / "cache", "Maker/Tiny")
+    library_with_tiny(tmp_path / "here", "Maker/Tiny")
+    monkeypatch.chdir(tmp_path / "here")
+    assert drain(hub.model_folder("Maker/Tiny", tmp_path / "cache"))[1] == Path("Maker/Tiny")
+
+
+def test_names_do_not_lead_out_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library_with_tiny(tmp_path, "outside")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelNotFound):
+        drain(hub.model_folder("x/../../outside", tmp_path / "cache"))
+
+
+def test_heads_of_the_library_are_named_and_are_no_model(tmp_path: Path) -> None:
+    folder = library_with_tiny(tmp_path, "Maker/heads", '{"medusa_num_heads": 2}')
+    assert hub.heads_folder("Maker/heads", tmp_path) == folder
+    with pytest.raises(ModelNotFound, match="give it with --heads"):
+        drain(hub.model_folder("Maker/heads", tmp_path))
+    with pytest.raises(ModelNotFound, match="no folder of Medusa heads"):
+        hub.heads_folder("Maker/others", tmp_path)
+
+
+def test_a_gguf_file_is_a_model(tmp_path: Path, tiny_gguf: Path) -> None:
+    events, folder = drain(hub.model_folder(str(tiny_gguf), tmp_path / "cache"))
+    assert folder == tmp_path / "cache" / "tiny.F32"
+    assert events
+    assert drain(hub.model_folder(str(tiny_gguf), tmp_path / "cache")) == ([], folder)
