@@ -250,7 +250,7 @@ class ConversationController(QObject):
             self._tell("There is no conversation to export.", is_error=False)
             return
         name = self._store.get(chosen[0]).title if len(chosen) == 1 else "conversations"
-        name = _NOT_IN_FILE_NAMES.sub(" ", name).strip(" .") or "conversation"
+        name = " ".join(_NOT_IN_FILE_NAMES.sub(" ", name).split()).strip(" .") or "conversation"
         path = files.ask_where_to_save(self._views.window, "Export", name, kind, ending)
         if path is None:
             return
