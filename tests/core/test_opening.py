@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from medusa_core import fit
 from medusa_core.chat import Chat
 from medusa_core.config import Device, ModelConfig
-from medusa_core.errors import ConfigError, ModelNotFound
+from medusa_core.errors import ConfigError, DoesNotFit, ModelNotFound
+from medusa_core.hub.library import LAST_USED
 from medusa_core.opening import open_chat
-from medusa_core.tiny import save_tiny_model
+from medusa_core.tiny import save_tiny_model, tiny_tokenizer
 
 
 def opened(model: Path, heads: str, device: Device = "cpu") -> Chat:
@@ -53,3 +58,81 @@ def test_a_gpu_that_is_not_there_is_an_error(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(ConfigError, match="No CUDA GPU"):
         opened(folder, "none", "cuda")
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the free memory."""
+    monkeypatch.setattr(fit, "_CGROUP", Path("/nowhere"))
+
+    def set_free(size: int) -> None:
+        monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=size))
+
+    return set_free
+
+
+def opened_in(cache: Path, config: ModelConfig) -> Chat:
+    opening = open_chat(config, cache)
+    while True:
+        try:
+            next(opening)
+        except StopIteration as finished:
+            chat: Chat = finished.value
+            return chat
+
+
+def test_heads_and_conversation_count_before_loading(folder: Path, tmp_path: Path, free: Any) -> None:
+    sizes = fit.folder_sizes(folder)
+    heads = tmp_path / "heads"
+    heads.mkdir()
+    (heads / "heads.safetensors").write_bytes(bytes(3_000_000))
+    need = fit.needed(sizes, "fp32", "cpu", context=256, heads_bytes=3_000_000)
+    free(need.total - 1)
+    with pytest.raises(DoesNotFit, match=r"Tiny One needs about .*3 MiB for the heads.*for 256 tokens of conversation"):
+        opened(folder, str(heads))
+    free(need.total)
+    assert "config.json" in opened(folder, str(heads)).info.heads_problem
+
+
+def test_a_shorter_conversation_needs_less(folder: Path, tmp_path: Path, free: Any) -> None:
+    free(fit.needed(fit.folder_sizes(folder), "fp32", "cpu", context=16).total)
+    config = ModelConfig(model=str(folder), heads="none", dtype="fp32", device="cpu")
+    with pytest.raises(DoesNotFit):
+        opened_in(tmp_path, config)
+    short = ModelConfig(model=str(folder), heads="none", dtype="fp32", device="cpu", context=16)
+    assert opened_in(tmp_path, short).info.dtype == "fp32"
+
+
+def test_auto_takes_a_smaller_precision_where_memory_is_short(
+    folder: Path, tmp_path: Path, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "medusa_core.backbone.load.choose_dtype", lambda dtype, place: "fp32" if dtype == "auto" else dtype
+    )
+    config = ModelConfig(model=str(folder), heads="none", device="cpu")
+    sizes = fit.folder_sizes(folder)
+    free(fit.needed(sizes, "fp32", "cpu", context=256).total)
+    assert opened_in(tmp_path, config).info.dtype == "fp32"
+    free(fit.needed(sizes, "fp32", "cpu", context=256).total - 1)
+    assert opened_in(tmp_path, config).info.dtype == "bf16"
+
+
+def test_a_model_without_template_gets_the_catalogues(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path / "vicuna-7b-v1.5")
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    (folder / "chat_template.jinja").unlink()
+    tokenizer.save_pretrained(folder)
+    chat = opened(folder, "none")
+    prompt = chat.text.decode(chat.text.prompt_ids([{"role": "user", "content": "Hi"}]))
+    assert prompt.endswith("polite answers to the user's questions. USER: Hi ASSISTANT:")
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    assert not opened(other, "none").text.has_template
+
+
+def test_loading_a_model_of_the_library_is_remembered(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "Maker" / "Tiny")
+    opened_in(tmp_path, ModelConfig(model="Maker/Tiny", heads="none", dtype="fp32", device="cpu"))
+    assert (tmp_path / "Maker" / "Tiny" / LAST_USED).is_file()
+    assert not (folder / LAST_USED).exists()
