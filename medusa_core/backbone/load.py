@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import pickle
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -253,6 +254,11 @@ def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
             loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, local_files_only=True, output_loading_info=True, **options
             )
+    except pickle.UnpicklingError as error:
+        raise ModelUnsupported(
+            f"The pickled weights in {folder} hold more than numbers, or are damaged. They are not read any other way, "
+            "since reading could run what is in them. Get the model as *.safetensors."
+        ) from error
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise ModelUnsupported(f"The model in {folder} cannot be loaded: {_first_line(error)}") from error
     model, report = loaded

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from medusa_core import fit
 from medusa_core.chat import Chat
 from medusa_core.config import Device, ModelConfig
-from medusa_core.errors import ConfigError, DoesNotFit, ModelNotFound
+from medusa_core.errors import ConfigError, DoesNotFit, ModelNotFound, ModelUnsupported
 from medusa_core.hub.library import LAST_USED
 from medusa_core.opening import open_chat
 from medusa_core.tiny import save_tiny_model, tiny_tokenizer
@@ -136,3 +138,24 @@ def test_loading_a_model_of_the_library_is_remembered(folder: Path, tmp_path: Pa
     opened_in(tmp_path, ModelConfig(model="Maker/Tiny", heads="none", dtype="fp32", device="cpu"))
     assert (tmp_path / "Maker" / "Tiny" / LAST_USED).is_file()
     assert not (folder / LAST_USED).exists()
+
+
+class Program:
+    """What a pickled file could hold in place of numbers."""
+
+    def __reduce__(self) -> Any:
+        return (print, ("running",))
+
+
+def test_pickled_weights_are_read_without_running_what_is_in_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save_tiny_model(tmp_path / "pickled")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert opened(folder, "none").info.parameters == sum(tensor.numel() for tensor in weights.values())
+    torch.save(weights | {"more": Program()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelUnsupported, match=r"hold more than numbers.*as \*\.safetensors"):
+        opened(folder, "none")
+    assert "running" not in capsys.readouterr().out
