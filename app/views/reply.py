@@ -118,12 +118,13 @@ class Reply(Message):
 
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
+        for event in events:
+            if isinstance(event, Prefilled) and not self._metrics.steps:
+                self._read_seconds = event.seconds
         self._add([event for event in events if isinstance(event, Step)])
         for event in events:
             if isinstance(event, Progress):
                 self.footer.setText(f"{event.stage}…")
-            elif isinstance(event, Prefilled) and not self._metrics.steps:
-                self._read_seconds = event.seconds
             elif isinstance(event, Finished):
                 self.text.append_text(event.tail)
                 self._figures = self._measured(str(event.reason))
