@@ -52,7 +52,7 @@ class Chat:
         """`costs`: of passes on this machine, for trees sized by measurement."""
         self.backbone, self.text, self.checkpoint, self.info = backbone, text, checkpoint, info
         self.costs = costs
-        self._drafters = Drafters(checkpoint, backbone.spec.vocab_size, costs)
+        self._drafters = Drafters(checkpoint, backbone.spec.vocab_size, costs, trees=not backbone.spec.no_trees)
         self._state = State(backbone.new_cache())
 
     def reply(
@@ -149,6 +149,9 @@ def open_folder(
     adapting = _Adapting(heads)
     backbone, text, precision = yield from load_backbone(folder, dtype, device, adapting)
     checkpoint, problem = None, adapting.problem
+    undraftable = backbone.spec.no_trees
+    if heads is not None and undraftable:
+        problem = f"{name} decodes without heads: {undraftable}."
     if heads is not None and not problem:
         try:
             checkpoint = open_heads(heads, backbone)
@@ -167,11 +170,12 @@ def open_folder(
         num_heads=checkpoint.heads.shape.num_heads if checkpoint else 0,
         heads_name=heads_name if checkpoint else "none",
         heads_problem=problem,
+        drafting_problem=f"{name} answers without drafting, a token a step: {undraftable}." if undraftable else "",
         heads_note=heads_note(checkpoint, precision) if checkpoint else "",
         adapted=adapting.adapted and checkpoint is not None,
     )
     table = None
-    if costs is not None:
+    if costs is not None and not undraftable:
         table = yield from brief_heads_costs(backbone, checkpoint.heads if checkpoint else None, precision, costs)
     info = replace(info, measured=measured(table, checkpoint.statistics if checkpoint else None))
     return Chat(backbone, text, checkpoint, info, table)

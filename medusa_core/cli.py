@@ -92,8 +92,8 @@ def _generate(options: argparse.Namespace) -> int:
         finished = _stream(chat.reply(messages, decoding), log)
     adapted = " · answered by the model as the heads' adapters change it" if chat.info.adapted else ""
     print(_summary(finished) + adapted, file=sys.stderr)
-    if chat.info.heads_note:
-        print(chat.info.heads_note, file=sys.stderr)
+    for note in filter(None, (chat.info.drafting_problem, chat.info.heads_note)):
+        print(note, file=sys.stderr)
     return 0
 
 

@@ -108,7 +108,12 @@ def uses_heads(drafter: str) -> bool:
 
 
 def require_heads(chat: Chat, options: argparse.Namespace, *, headed: bool) -> None:
-    """Heads asked for on the command line must be there: going on without them would answer another question."""
+    """Heads asked for on the command line must be there: going on without them would answer another question.
+
+    Of a model that no heads can help the command itself says so.
+    """
+    if chat.info.drafting_problem:
+        return
     if headed and options.heads != hub.NONE and chat.info.heads_problem:
         raise CheckpointError(f"{chat.info.heads_problem} (--heads none goes on without heads.)")
 

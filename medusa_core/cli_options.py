@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,12 +44,17 @@ def field_help(config: type[Any], name: str) -> str:
 
     "" where the source is not there to be read, as in a packaged program.
     """
+    found = re.search(rf"^    {name}: .*  # (.+)$", _source(config), re.MULTILINE)
+    return found.group(1).replace("%", "%%") if found else ""
+
+
+@cache
+def _source(config: type[Any]) -> str:
+    """Of a class: looking for it takes longer than all else that a parser is built of."""
     try:
-        source = inspect.getsource(config)
+        return inspect.getsource(config)
     except OSError:
         return ""
-    found = re.search(rf"^    {name}: .*  # (.+)$", source, re.MULTILINE)
-    return found.group(1).replace("%", "%%") if found else ""
 
 
 def finish(work: Generator[Event, None, T]) -> T:

@@ -34,6 +34,7 @@ class State:
         while shared < limit and prompt[shared] == self.context[shared]:
             shared += 1
         self.cache.crop(shared)
+        shared = min(shared, self.cache.length)  # a cache that cannot forget some rows forgets all
         del self.context[shared:]
         self.reply = []
         return shared

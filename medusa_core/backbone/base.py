@@ -24,6 +24,7 @@ class BackboneSpec:
     context_size: int  # tokens that fit
     parameters: int
     fingerprint: str  # hash of the configuration; heads remember which model they were trained for
+    no_trees: str = ""  # why candidate trees cannot be verified, so that nothing is drafted; "" where they can
 
 
 class Cache(Protocol):

@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 
 from medusa_core import fit
-from medusa_core.backbone import graphs, int8_loading, lean, stock
+from medusa_core.backbone import graphs, int8_loading, lean, recurrent
 from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.config import Device, Dtype
 from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
@@ -88,7 +88,7 @@ def make_backbone(model: Any, spec: BackboneSpec, *, keep_model: bool = False) -
     if not lean.unsupported_reason(model):
         backbone = lean.LeanBackbone(model, spec, keep_model=keep_model)
         return graphs.static_backbone(backbone) if backbone.device.type == "cuda" else backbone
-    return stock.StockBackbone(model, spec)
+    return recurrent.stock_backbone(model, spec)
 
 
 def make_spec(model: Any, tokenizer: Any, name: str) -> BackboneSpec:
@@ -97,8 +97,8 @@ def make_spec(model: Any, tokenizer: Any, name: str) -> BackboneSpec:
     context = int(getattr(config, "max_position_embeddings", 4096))
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"]
-    if window and "sliding_attention" in kinds:
-        # Past its window a sliding layer forgets rows that a rejected tree may still need.
+    if window and "sliding_attention" in kinds and config.model_type in lean.FAMILIES:
+        # The lean pass knows no window: within it, it makes no difference.
         context = min(context, int(window))
     return BackboneSpec(
         name=name,

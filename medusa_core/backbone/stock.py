@@ -1,6 +1,7 @@
 """Any other transformers causal LM: its own forward pass, with the mask, positions and cache as arguments.
 
 Slower than the lean pass, and the reference it is tested against. Refuses models whose cache cannot drop rows again.
+Layers with a sliding window keep all their rows here, and the mask says which a token still sees.
 Knows nothing of heads, trees or text.
 """
 
@@ -24,11 +25,30 @@ def unsupported_reason(model: Any) -> str:
     kinds = set(getattr(config, "layer_types", None) or ()) - _ROLLS_BACK
     if kinds:
         return f"its layers of kind {', '.join(sorted(kinds))} cannot forget rejected tokens"
+    if getattr(model, "_is_stateful", False):
+        return f"its {config.model_type} layers cannot forget rejected tokens"
     if getattr(config, "is_encoder_decoder", False):
         return "it is an encoder-decoder model"
     if model.config._attn_implementation not in ("eager", "sdpa"):
         return f"its attention implementation {model.config._attn_implementation} takes no tree mask"
+    if isinstance(model, torch.nn.Module) and not _takes_positions(model):
+        return f"the pass of {config.model_type} takes no positions of its rows"
     return ""
+
+
+def _takes_positions(model: Any) -> bool:
+    return "position_ids" in inspect.signature(_decoder_of(model).forward).parameters
+
+
+def _decoder_of(model: Any) -> Any:
+    return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+
+
+def _windows(config: Any) -> tuple[int, bool]:
+    """The sliding window in tokens (0: none), and whether there are also layers without one."""
+    kinds = set(getattr(config, "layer_types", None) or ["sliding_attention"])
+    window = getattr(config, "sliding_window", None) or 0
+    return (int(window), kinds != {"sliding_attention"}) if "sliding_attention" in kinds else (0, True)
 
 
 class StockCache:
@@ -61,15 +81,20 @@ class StockBackbone:
     """The Backbone protocol over a transformers model's own forward."""
 
     def __init__(self, model: Any, spec: BackboneSpec) -> None:
-        if reason := unsupported_reason(model):
-            raise ModelUnsupported(f"{spec.name} cannot verify candidate trees: {reason}.")
         self._model, self._spec = model, spec
-        self._decoder = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+        self._decoder = _decoder_of(model)
         self._head = model.get_output_embeddings()
+        self._window, self._mixed = _windows(model.config.get_text_config(decoder=True))
+        self._cache_argument = ""
+        self._check_trees()
+        self._check_output_head()
+
+    def _check_trees(self) -> None:
+        if reason := unsupported_reason(self._model):
+            raise ModelUnsupported(f"{self._spec.name} cannot verify candidate trees: {reason}.")
         # The argument was renamed in transformers 5.2x; both names are in use.
         parameters = inspect.signature(self._decoder.forward).parameters
         self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
-        self._check_output_head()
 
     @property
     def spec(self) -> BackboneSpec:
@@ -111,7 +136,7 @@ class StockBackbone:
             raise TypeError(f"the stock pass needs transformers' cache, not a {type(cache).__name__}")
         output = self._decoder(
             input_ids=token_ids[None],
-            attention_mask=self._bias(token_ids.shape[0], cache.length, mask),
+            attention_mask=self._bias(positions, cache.length, mask),
             position_ids=positions[None],
             use_cache=True,
             **{self._cache_argument: cache.inner},
@@ -124,13 +149,22 @@ class StockBackbone:
         logits: torch.Tensor = self._head(hidden)
         return logits
 
-    def _bias(self, rows: int, cached: int, mask: torch.Tensor | None) -> torch.Tensor:
-        """The additive mask (1, 1, T, L + T) that transformers passes through unchanged; a bool one is not safe."""
+    def _bias(self, positions: torch.Tensor, cached: int, mask: torch.Tensor | None) -> Any:
+        """The additive mask (1, 1, T, L + T) that transformers passes through unchanged; a bool one is not safe.
+
+        Where layers with and without a window are mixed, one mask for each kind.
+        """
+        rows = len(positions)
         if mask is None:
             mask = torch.ones(rows, rows, dtype=torch.bool, device=self.device).tril_()
         bias = torch.zeros(rows, cached + rows, dtype=self.dtype, device=self.device)
         bias[:, cached:].masked_fill_(~mask, torch.finfo(self.dtype).min)
-        return bias[None, None]
+        if not self._window:
+            return bias[None, None]
+        seen = torch.cat((torch.arange(cached, device=self.device), positions))
+        far = positions[:, None] - seen >= self._window
+        near = bias.masked_fill(far, torch.finfo(self.dtype).min)[None, None]
+        return {"full_attention": bias[None, None], "sliding_attention": near} if self._mixed else near
 
     @torch.inference_mode()
     def _check_output_head(self) -> None:

@@ -127,4 +127,4 @@ def own_system(name: str, chat: Chat, config: DecodingConfig) -> EngineSystem:
 
 def learnt_nothing(chat: Chat) -> Drafters:
     """Drafters over the chat's heads and costs that have seen no reply."""
-    return Drafters(chat.checkpoint, chat.backbone.spec.vocab_size, chat.costs)
+    return Drafters(chat.checkpoint, chat.backbone.spec.vocab_size, chat.costs, trees=not chat.backbone.spec.no_trees)

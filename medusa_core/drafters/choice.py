@@ -40,7 +40,11 @@ _SOURCES = {
 class Drafters:
     """The drafters of one loaded model."""
 
-    def __init__(self, checkpoint: HeadsCheckpoint | None, vocab_size: int, costs: CostTable | None) -> None:
+    def __init__(
+        self, checkpoint: HeadsCheckpoint | None, vocab_size: int, costs: CostTable | None, *, trees: bool = True
+    ) -> None:
+        """`trees`: the model can verify candidate trees; else nothing is ever drafted."""
+        self._trees = trees
         self._checkpoint, self._costs = checkpoint, costs
         self._guessers: dict[Source, Guesser] = {
             Source.LOOKUP: LookupGuesser(),
@@ -56,7 +60,7 @@ class Drafters:
     def drafter(self, config: DecodingConfig) -> Drafter:
         """The drafter for one reply. Sources that are not there are left out; without any, nothing is drafted."""
         sources = tuple(source for source in _SOURCES[config.drafter] if source in self._guessers)
-        if not sources:
+        if not sources or not self._trees:
             return NoDrafter()
         if config.drafter == "medusa" and config.tree == "ranked" and self._checkpoint is not None:
             return MedusaDrafter(

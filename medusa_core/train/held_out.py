@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 
-from medusa_core.backbone.base import Backbone, BackboneSpec, BatchBackbone
+from medusa_core.backbone.base import Backbone, BackboneSpec
 from medusa_core.config import DistillConfig, TrainConfig
-from medusa_core.errors import ModelUnsupported, TrainingError
+from medusa_core.errors import TrainingError
 from medusa_core.events import Progress
 from medusa_core.text import ChatText
 from medusa_core.train.corpus import held_out_jobs
 from medusa_core.train.distill import distill
+from medusa_core.train.one_by_one import batched
 from medusa_core.train.shards import read_shards, reply_sizes
 
 HeldOutReply = tuple[torch.Tensor, torch.Tensor, float]  # hidden (n, H), tokens (n,), temperature it was written at
@@ -30,13 +31,8 @@ def write_replies(
     """Let the model write `tokens` reply tokens from another seed than that of the heads' training, which `training`
     records; what an earlier call wrote counts.
     """
-    if not isinstance(backbone, BatchBackbone):
-        raise ModelUnsupported(
-            f"{backbone.spec.name} ({backbone.spec.family}) cannot write replies itself here; name a folder of replies "
-            "(--data)."
-        )
-    config = DistillConfig(tokens=tokens, seed=_training_seed(training) + 1)
-    yield from distill(backbone, text, folder / f"seed-{config.seed}", config)
+    writer, config = batched(backbone, DistillConfig(tokens=tokens, seed=_training_seed(training) + 1))
+    yield from distill(writer, text, folder / f"seed-{config.seed}", config)
 
 
 def held_out_replies(folder: Path, spec: BackboneSpec, training: Mapping[str, Any], tokens: int) -> list[HeldOutReply]:

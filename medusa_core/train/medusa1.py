@@ -19,11 +19,11 @@ from typing import Any
 
 import torch
 
-from medusa_core.backbone.base import Backbone, BatchBackbone
+from medusa_core.backbone.base import Backbone
 from medusa_core.calibrate.ranks import head_fits, observe_ranks
 from medusa_core.calibrate.statistics import DTYPE_NAMES, calibrate_heads
 from medusa_core.config import DistillConfig, TrainConfig
-from medusa_core.errors import ModelUnsupported, TrainingError
+from medusa_core.errors import TrainingError
 from medusa_core.events import Event, HeadFit
 from medusa_core.head_statistics import expected_by_size
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
@@ -38,6 +38,7 @@ from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
 from medusa_core.train.loop import Batches, Objective, fit
 from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
+from medusa_core.train.one_by_one import batched
 from medusa_core.train.room import check_out, exclusive
 
 _SCALE_STATES = 4096  # hidden states whose size embeddings are scaled to
@@ -57,19 +58,15 @@ def train_heads(
 
     `work` holds replies and checkpoints: a call that was killed goes on from there. Raises TrainingError, DiskFull,
     OutOfMemory, NoChatTemplate, ConfigError where `out` cannot be written or holds something else, or
-    ModelUnsupported for a model that the lean pass cannot run.
+    ModelUnsupported for a model that cannot verify guesses.
     """
-    if not isinstance(backbone, BatchBackbone):
-        raise ModelUnsupported(
-            f"{backbone.spec.name} ({backbone.spec.family}) cannot write its own training data yet: that needs a "
-            "Llama-family model (llama, mistral, qwen2, qwen3, smollm3)."
-        )
     accelerator = processes.join(backbone.device, config.mixed_precision)
     rank, ranks, replies = accelerator.process_index, accelerator.num_processes, work / "replies"
     if accelerator.is_main_process:
         check_out(out)
     with exclusive(work, rank):
-        for progress in distill(backbone, text, replies, data, file, rank=rank, ranks=ranks):
+        writer, writing = batched(backbone, data)
+        for progress in distill(writer, text, replies, writing, file, rank=rank, ranks=ranks):
             if accelerator.is_main_process:
                 yield progress
         accelerator.wait_for_everyone()

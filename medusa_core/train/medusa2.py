@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from medusa_core.backbone.base import Backbone, BatchBackbone
+from medusa_core.backbone.base import Backbone
 from medusa_core.backbone.load import load_backbone, load_model
 from medusa_core.calibrate.ranks import head_fits, observe_ranks
 from medusa_core.config import Device, DistillConfig, Dtype, Medusa2Config, TrainConfig
@@ -34,6 +34,7 @@ from medusa_core.train.distill import distill
 from medusa_core.train.joint import JointObjective, add_adapters
 from medusa_core.train.loop import Batches, fit
 from medusa_core.train.medusa1 import calibrated, new_heads, train_heads
+from medusa_core.train.one_by_one import batched
 from medusa_core.train.room import check_out, exclusive
 from medusa_core.train.shards import WrittenReply, reply_sizes, written_replies
 
@@ -105,11 +106,10 @@ def _replies(
     plan: _Plan, text: ChatText, file: Sequence[FilePrompt], accelerator: Accelerator
 ) -> Generator[Progress, None, None]:
     backbone, rank = plan.backbone, accelerator.process_index
-    if not isinstance(backbone, BatchBackbone):
-        raise ModelUnsupported(f"{backbone.spec.name} ({backbone.spec.family}) cannot write its own training data.")
     with exclusive(plan.work, rank):
         folder, ranks = plan.work / "replies", accelerator.num_processes
-        for progress in distill(backbone, text, folder, plan.data, file, rank=rank, ranks=ranks):
+        writer, writing = batched(backbone, plan.data)
+        for progress in distill(writer, text, folder, writing, file, rank=rank, ranks=ranks):
             if accelerator.is_main_process:
                 yield progress
         accelerator.wait_for_everyone()

@@ -115,3 +115,41 @@ def test_a_refused_model_raises() -> None:
     model.config.layer_types = ["full_attention", "linear_attention"]
     with pytest.raises(ModelUnsupported, match="tiny cannot verify candidate trees"):
         StockBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+
+
+@pytest.mark.parametrize("kinds", [["sliding_attention"] * 2, ["sliding_attention", "full_attention"]])
+def test_trees_past_a_sliding_window(kinds: list[str]) -> None:
+    """Rows out of a layer's window stay in the cache, unseen; what the model says is what it says without a cache."""
+    model = other_family("gemma3_text", head_dim=16, sliding_window=6, layer_types=kinds)
+    backbone, prompt, nodes = stock(model), list(range(5, 25)), [31, 32, 33, 34, 35]
+    assert backbone.spec.context_size == 128
+    cache = backbone.new_cache()
+    read(backbone, prompt[:15], cache)
+    read(backbone, prompt[15:], cache)
+    scores = read(backbone, nodes, cache, TREE)
+    for node in range(len(TREE)):
+        tokens = [*prompt, *(nodes[n] for n in TREE.path(node))]
+        with torch.inference_mode():
+            alone = model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
+        torch.testing.assert_close(scores[node], alone, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "opt"])
+def test_families_with_layouts_of_their_own(family: str) -> None:
+    sizes = {
+        "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128},
+        "gpt_neox": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96},
+        "opt": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 96},
+    }[family]
+    if family == "opt":
+        sizes["word_embed_proj_dim"] = 64
+    config = AutoConfig.for_model(family, vocab_size=264, pad_token_id=0, bos_token_id=None, eos_token_id=None, **sizes)
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval().requires_grad_(False)
+    backbone, prompt, nodes = stock(model), [5, 6, 7, 8], [11, 12, 13, 14, 15]
+    cache = backbone.new_cache()
+    read(backbone, prompt, cache)
+    scores = read(backbone, nodes, cache, TREE)
+    for node in range(len(TREE)):
+        alone = read(backbone, [*prompt, *(nodes[n] for n in TREE.path(node))], backbone.new_cache())
+        torch.testing.assert_close(scores[node], alone[-1], rtol=0, atol=1e-4)
