@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core import hub
 from medusa_core.cli_options import defaults, finish
-from medusa_core.config import DEVICES, DTYPES, Device, Dtype, HubConfig, ModelConfig
+from medusa_core.config import DEVICES, DTYPES, HubConfig, ModelConfig
 from medusa_core.errors import DoesNotFit
 
 if TYPE_CHECKING:
-    from medusa_core.hub.catalogue import CatalogueEntry
-    from medusa_core.hub.download import Check
     from medusa_core.hub.library import Installed
-    from medusa_core.hub.listing import Listing
 
 _TRUE = ("1", "on", "yes", "true")
 
@@ -115,16 +112,20 @@ def _row(entry: Installed) -> tuple[str, ...]:
 def _get(options: argparse.Namespace) -> int:
     from medusa_core.hub.client import HubClient
     from medusa_core.hub.download import download
+    from medusa_core.hub.fitting import download_check
     from medusa_core.hub.library import find, is_heads
 
     ModelConfig(context=options.context)  # says what is wrong with it
-    check = None if options.anyway else _fit_check(options.name, options.dtype, options.device, options.context)
+    check = None if options.anyway else download_check(options.name, options.dtype, options.device, options.context)
     with closing(HubClient(hub_config())) as client:
         work = download(
             client, options.name, _cache(options), revision=options.revision, gguf=options.file, check=check
         )
-        with closing(work):
-            folder = finish(work)
+        try:
+            with closing(work):  # interrupted, it is paused
+                folder = finish(work)
+        except DoesNotFit as error:
+            raise DoesNotFit(f"{error} (--anyway downloads it nevertheless.)") from error
     name = folder.relative_to(_cache(options)).as_posix()
     if options.json:
         return _print_json(_plain(find(_cache(options), name)))
@@ -175,6 +176,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _catalogue(options: argparse.Namespace) -> int:
     from medusa_core.hub.catalogue import heads_state, read_catalogue, trained_models
+    from medusa_core.hub.fitting import fitting_precision
 
     ModelConfig(context=options.context)
     catalogue = read_catalogue()
@@ -183,7 +185,7 @@ def _catalogue(options: argparse.Namespace) -> int:
     rows = [
         {
             **asdict(entry),
-            "fits": _fits(entry, options),
+            "fits": fitting_precision(entry, options.dtype, options.device, options.context),
             "heads_state": heads_state(entry, shipped=shipped, trained=trained),
         }
         for entry in catalogue.models
@@ -208,54 +210,6 @@ def _catalogue(options: argparse.Namespace) -> int:
         for heads in row["heads"]:
             print(f"  heads for {row['model']}: {heads['repo']} ({heads['format']})")
     return 0
-
-
-def _fits(entry: CatalogueEntry, options: argparse.Namespace) -> str:
-    """The precision that a model fits this machine in; "" where it fits in none."""
-    from medusa_core import fit
-    from medusa_core.backbone.load import choose_device, fitting_precisions
-
-    place = choose_device(options.device)
-    try:
-        found = fit.best_fit(
-            entry.name,
-            entry.sizes,
-            fitting_precisions(options.dtype, place),
-            place.type,
-            context=fit.chosen_context(entry.sizes, options.context),
-        )
-    except DoesNotFit:
-        return ""
-    return found.need.precision
-
-
-def _fit_check(name: str, dtype: Dtype, device: Device, context: int) -> Check:
-    """Refuses a download that this machine has no memory for."""
-
-    def check(listing: Listing, config: Path) -> None:
-        if listing.kind == "heads":
-            return
-        from medusa_core import fit
-        from medusa_core.backbone.load import choose_device, fitting_precisions
-
-        place = choose_device(device)
-        # Without a count of the Hub's: weights are of 16 bit as a rule, those in GGUF files of 4.
-        size = sum(file.size for file in listing.files if file.name.endswith((".safetensors", ".bin", ".gguf")))
-        parameters = listing.parameters or int(size / (0.56 if listing.kind == "gguf" else 2))
-        sizes = fit.config_sizes(config, parameters)
-        try:
-            fit.best_fit(
-                name,
-                sizes,
-                fitting_precisions(dtype, place),
-                place.type,
-                context=fit.chosen_context(sizes, context),
-                others=("nf4",),
-            )
-        except DoesNotFit as error:
-            raise DoesNotFit(f"{error} (--anyway downloads it nevertheless.)") from error
-
-    return check
 
 
 def _plain(found: Any) -> dict[str, Any]:

@@ -185,11 +185,18 @@ def config_sizes(path: Path, parameters: int, ends: int = 0) -> ModelSizes:
 
 
 def folder_bytes(folder: Path | None) -> int:
-    """What the weights of a folder or file of heads take on disk; None: no heads."""
+    """What the heads in a folder take; None: no heads. Of a whole model published with its heads, only these count."""
     if folder is None:
         return 0
-    if folder.is_file():
+    if folder.is_file():  # a file of published heads
         return folder.stat().st_size
+    try:
+        config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        config = None
+    if isinstance(config, dict) and config.get("model_type", "medusa") != "medusa":
+        heads = (tensor for name, tensor in folder_tensors(folder).items() if name.startswith("medusa_head"))
+        return 2 * sum(tensor.numbers for tensor in heads)
     kinds = (".safetensors", ".pt", ".bin")
     return sum(path.stat().st_size for path in folder.iterdir() if path.suffix in kinds and path.is_file())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from medusa_core import fit
 from medusa_core.errors import DoesNotFit, OutOfMemory
@@ -141,3 +142,7 @@ def test_heads_are_counted_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(bytes(7))
     assert fit.folder_bytes(tmp_path) == 100
     assert fit.folder_bytes(None) == 0
+    weights = {"model.norm.weight": torch.zeros(1000), "medusa_head.0.0.linear.weight": torch.zeros(4, 4)}
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "medusa_num_heads": 1}')
+    assert fit.folder_bytes(tmp_path) == 2 * 16
