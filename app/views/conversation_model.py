@@ -66,13 +66,15 @@ class ConversationModel(QAbstractListModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        row = self._rows[index.row()]
-        if isinstance(row, Heading):
+        row = self._rows[index.row()] if index.isValid() else None
+        if row is None or isinstance(row, Heading):
             return Qt.ItemFlag.NoItemFlags
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         return flags | Qt.ItemFlag.ItemIsEditable if isinstance(row, Conversation) else flags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
         row = self._rows[index.row()]
         if role == ROW:
             return row
