@@ -98,15 +98,15 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
     first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
     product, row_scales, column_scales, bias = scaled
     key = np.empty(head_dim, np.float32)
-    for i in range(worker, product.shape[0], workers):
+    for task in range(worker, product.shape[0] * kv_heads, workers):
+        i, head = task // kv_heads, task % kv_heads
         place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
-        for head in range(kv_heads):
-            _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
-            start = first_value + head * head_dim
-            for j in range(head_dim):
-                keys[place, head, block, j, lane] = _narrowed(key[j])
-                value = product[i, start + j] * (row_scales[i] * column_scales[start + j]) + bias[start + j]
-                values[place, head, slots[i], j] = _narrowed(value)
+        _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
+        start = first_value + head * head_dim
+        for j in range(head_dim):
+            keys[place, head, block, j, lane] = _narrowed(key[j])
+            value = product[i, start + j] * (row_scales[i] * column_scales[start + j]) + bias[start + j]
+            values[place, head, slots[i], j] = _narrowed(value)
 
 
 @compiled
@@ -214,8 +214,10 @@ def read(sizes, scaled, norm, turned, keys, values, places, prefix, starts, extr
         np.empty((most, values.shape[3]), np.float32),
     )
     chunks = (out.shape[0] + side_by_side - 1) // side_by_side
-    for task in range(worker, chunks * kv_heads, workers):
-        head, chunk = task % kv_heads, task // kv_heads
+    tasks = chunks * kv_heads
+    # Head by head, so that each worker reads the cached rows of as few of them as possible.
+    for task in range(tasks * worker // workers, tasks * (worker + 1) // workers):
+        head, chunk = task // chunks, task % chunks
         first, end = out.shape[0] * chunk // chunks, out.shape[0] * (chunk + 1) // chunks
         while first < end:
             last = first + 1

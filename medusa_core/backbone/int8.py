@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from medusa_core.backbone import lean, products
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
-from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, run_pass
+from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, new_rows, run_pass
 from medusa_core.backbone.quantize import Int8Linear, quantized
 from medusa_core.errors import ModelUnsupported
 
@@ -152,16 +152,7 @@ class Int8Backbone:
     def _new_rows(self, count: int) -> Rows:
         hidden, attended, width = self._embedding.shape[1], self._heads * self._head_dim, self._width
         widest = max(attended + 2 * self._kv_heads * self._head_dim, 2 * width, hidden)
-        return Rows(
-            hidden=np.empty((count, hidden), np.uint8),
-            hidden_scales=np.empty(count, np.float32),
-            attended_values=np.empty((count, attended), np.float32),
-            attended=np.empty((count, attended), np.uint8),
-            attended_scales=np.empty(count, np.float32),
-            gated=np.empty((count, width), np.uint8),
-            gated_scales=np.empty(count, np.float32),
-            product=np.empty((count, products.padded(widest)), np.float32),
-        )
+        return new_rows(count, hidden, attended, width, widest)
 
 
 def _seen(positions: Ints, cached: int, mask: torch.Tensor | None) -> Seen:

@@ -1,7 +1,7 @@
 """The whole int8 pass as one kernel: all layers of a model, from embeddings to last hidden states, without a pause.
 
-Workers share each product by its outputs and what stands between two products by rows, and wait for each other nine
-times a layer; nothing goes back to Python before the pass is done.
+Workers share each product by its outputs and go on with the columns they computed; they wait for each other ten times a
+layer, and nothing goes back to Python before the pass is done.
 Shapes: T rows, H hidden, Q query heads, G key/value heads, D head dimension, I width of the MLP, Ln layers, B outputs
 of a tile. Knows nothing of models or of how weights became int8.
 """
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from medusa_core.backbone import kernels
 from medusa_core.backbone.attention import read, write
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.products import multiply
+from medusa_core.backbone.products import HERE, multiply, multiply_share, padded
+from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.threads import in_parallel, wait_for_all
 
+BLOCK = HERE.block
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -51,16 +53,45 @@ class Weights(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What a pass of T rows writes to between its products."""
+    """What a pass of T rows writes to between its products. S: blocks of a row, see `kernels.py`."""
 
+    turned: Floats  # (T, H)
+    sizes: Floats  # (T, S)
+    sums: Floats  # (T, S)
     hidden: NDArray[np.uint8]  # (T, H)
     hidden_scales: Floats  # (T,)
     attended_values: Floats  # (T, Q D)
     attended: NDArray[np.uint8]
     attended_scales: Floats
-    gated: NDArray[np.uint8]  # (T, I)
+    turned_gated: Floats  # (T, I)
+    gated_sizes: Floats
+    gated: NDArray[np.uint8]
     gated_scales: Floats
     product: Floats  # (T, the most outputs of a product)
+
+
+def new_rows(count: int, hidden: int, attended: int, width: int, outputs: int) -> Rows:
+    """For passes of `count` rows; `outputs` of its widest product."""
+
+    def floats(*shape: int) -> Floats:
+        return np.empty(shape, np.float32)
+
+    blocks, gated_blocks = hidden // block_size(hidden), width // block_size(width)
+    return Rows(
+        turned=floats(count, hidden),
+        sizes=floats(count, blocks),
+        sums=floats(count, blocks),
+        hidden=np.empty((count, hidden), np.uint8),
+        hidden_scales=floats(count),
+        attended_values=floats(count, attended),
+        attended=np.empty((count, attended), np.uint8),
+        attended_scales=floats(count),
+        turned_gated=floats(count, width),
+        gated_sizes=floats(count, gated_blocks),
+        gated=np.empty((count, width), np.uint8),
+        gated_scales=floats(count),
+        product=floats(count, padded(outputs) + 16),
+    )
 
 
 class Seen(NamedTuple):
@@ -75,9 +106,9 @@ class Seen(NamedTuple):
 
 
 @compiled
-def _layer(i, x, w, r, seen, keys, values, worker, workers):  # type: ignore[no-untyped-def]
-    """From quantized rows, normed for this layer, to the last product of it."""
-    multiply(r.hidden, w.qkv.weights[i], w.qkv.corrections[i], r.product, worker, workers)
+def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-untyped-def]
+    """From quantized rows, normed for layer `i`, to quantized rows of what its attention read."""
+    multiply_share(r.hidden, w.qkv.weights[i], w.qkv.corrections[i], r.product, worker, workers)
     wait_for_all()
     scaled = (r.product, r.hidden_scales, w.qkv.scales[i], w.qkv_bias[i])
     kind = w.turns[i]
@@ -91,36 +122,60 @@ def _layer(i, x, w, r, seen, keys, values, worker, workers):  # type: ignore[no-
     wait_for_all()
     kernels.quantize(r.attended_values, w.out.factors[i], r.attended, r.attended_scales, worker, workers)
     wait_for_all()
-    multiply(r.attended, w.out.weights[i], w.out.corrections[i], r.product, worker, workers)
-    wait_for_all()
-    kernels.add_norm_quantize(
-        x, r.product, r.attended_scales, w.out.scales[i], w.gate_up.factors[i], w.eps,
-        r.hidden, r.hidden_scales, worker, workers,
-    )  # fmt: skip
-    wait_for_all()
-    multiply(r.hidden, w.gate_up.weights[i], w.gate_up.corrections[i], r.product, worker, workers)
-    wait_for_all()
-    kernels.gate_quantize(
-        r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.gated, r.gated_scales, worker, workers
+
+
+@compiled
+def _gate(i, w, r, worker, workers):  # type: ignore[no-untyped-def]
+    """From quantized rows, normed for the MLP of layer `i`, to quantized rows of what its gate let through."""
+    width = w.down.factors.shape[1]
+    first, last = kernels.own_columns(width, worker, workers)
+    weights, corrections = w.gate_up.weights[i], w.gate_up.corrections[i]
+    if width % BLOCK:  # gate and up share a block: one worker has all
+        if first < last:
+            multiply(r.hidden, weights, corrections, r.product, 0, weights.shape[0])
+    else:
+        up = width // BLOCK
+        multiply(r.hidden, weights, corrections, r.product, first // BLOCK, last // BLOCK)
+        multiply(r.hidden, weights, corrections, r.product, up + first // BLOCK, up + last // BLOCK)
+    kernels.gate_turn(
+        r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.turned_gated, r.gated_sizes, first, last
     )
     wait_for_all()
-    multiply(r.gated, w.down.weights[i], w.down.corrections[i], r.product, worker, workers)
+    kernels.quantize_turned(r.turned_gated, r.gated_sizes, r.gated, r.gated_scales, first, last)
     wait_for_all()
 
 
 @compiled
+def _add_product(x, rows, scales, product, i, r, first, last):  # type: ignore[no-untyped-def]
+    """x (T, H) += a product of layer `i`, in the worker's own columns."""
+    weights = product.weights[i]
+    last_block = last // BLOCK if last < x.shape[1] else weights.shape[0]
+    if first < last:
+        multiply(rows, weights, product.corrections[i], r.product, first // BLOCK, last_block)
+    kernels.add(x, r.product, scales, product.scales[i], first, last)
+
+
+@compiled
 def _share(x, w, r, seen, keys, values, out, worker, workers):  # type: ignore[no-untyped-def]
-    last = w.turns.shape[0] - 1
-    kernels.norm_quantize(x, w.qkv.factors[0], w.eps, r.hidden, r.hidden_scales, worker, workers)
-    for i in range(last + 1):
+    layers = w.turns.shape[0]
+    first, last = kernels.own_columns(x.shape[1], worker, workers)
+    kernels.norm_turn(x, w.qkv.factors[0], r.turned, r.sizes, r.sums, first, last)
+    wait_for_all()
+    for i in range(layers):
+        kernels.norm_quantize(r.turned, r.sizes, r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
         wait_for_all()
-        _layer(i, x, w, r, seen, keys, values, worker, workers)
-        if i < last:
-            kernels.add_norm_quantize(
-                x, r.product, r.gated_scales, w.down.scales[i], w.qkv.factors[i + 1], w.eps,
-                r.hidden, r.hidden_scales, worker, workers,
-            )  # fmt: skip
-    kernels.add_norm(x, r.product, r.gated_scales, w.down.scales[last], w.norm, w.eps, out, worker, workers)
+        _attend(i, w, r, seen, keys, values, worker, workers)
+        _add_product(x, r.attended, r.attended_scales, w.out, i, r, first, last)
+        kernels.norm_turn(x, w.gate_up.factors[i], r.turned, r.sizes, r.sums, first, last)
+        wait_for_all()
+        kernels.norm_quantize(r.turned, r.sizes, r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
+        wait_for_all()
+        _gate(i, w, r, worker, workers)
+        _add_product(x, r.gated, r.gated_scales, w.down, i, r, first, last)
+        following = w.qkv.factors[min(i + 1, layers - 1)]  # after the last layer only the sums are needed
+        kernels.norm_turn(x, following, r.turned, r.sizes, r.sums, first, last)
+        wait_for_all()
+    kernels.norm(x, w.norm, r.sums, w.eps, out, first, last)
 
 
 @compiled
@@ -136,7 +191,7 @@ def run_pass(x, weights, rows, seen, keys, values, out, workers):  # type: ignor
 def _project(x, weights, corrections, scales, factors, bias, rows, row_scales, out, worker, workers):  # type: ignore[no-untyped-def]
     kernels.quantize(x, factors, rows, row_scales, worker, workers)
     wait_for_all()
-    multiply(rows, weights, corrections, out, worker, workers)
+    multiply_share(rows, weights, corrections, out, worker, workers)
     wait_for_all()
     kernels.scale(out, row_scales, scales, bias, worker, workers)
 

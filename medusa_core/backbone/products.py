@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from medusa_core.backbone.compiling import compiled, features
 
 ZERO_POINT = 128  # of the uint8 rows
+_LINE, _AHEAD = 64, 4096  # bytes: of a line of the cache, and how far before its use memory is asked
 GROUP = 4  # inputs that one instruction multiplies and adds: what K must be a multiple of
 _BYTE, _HALF, _WORD, _INDEX = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
@@ -65,6 +66,16 @@ class _Tile:
     def pointer(self, base: Any, offset: Any, to: Any) -> Any:
         return self.builder.inttoptr(self.builder.add(base, offset), to.as_pointer())
 
+    def prefetch(self, address: Any) -> None:
+        """Have memory fetch what is read some steps later."""
+        b, bytes_ = self.builder, _BYTE.as_pointer()
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [bytes_, flag, flag, flag])
+        fetch = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
+        for line in range(0, 8 * self.kind.lanes, _LINE):
+            later = self.pointer(address, ir.Constant(_INDEX, _AHEAD + line), _BYTE)
+            b.call(fetch, [later, ir.Constant(flag, 0), ir.Constant(flag, 0), ir.Constant(flag, 1)])
+
     def spread(self, quad: Any) -> Any:
         """Four bytes of a row, in every lane."""
         sums = ir.VectorType(_WORD, self.kind.lanes)
@@ -108,6 +119,7 @@ class _Tile:
         totals = [[b.phi(sums) for _ in halves] for _ in range(count)]
         at = b.add(weights, b.mul(group, ir.Constant(_INDEX, 2 * register)))
         loaded = [b.load(self.pointer(at, half, sums), align=register) for half in halves]
+        self.prefetch(at)
         step = b.mul(group, ir.Constant(_INDEX, GROUP))
         summed = []
         for address, row_totals in zip(addresses, totals, strict=True):
@@ -161,15 +173,12 @@ _tile_here, _MOST_ROWS, _BLOCK_BYTES = tile(HERE), HERE.most_rows, 4 * HERE.bloc
 
 
 @compiled
-def multiply(rows, weights, corrections, out, worker, workers):  # type: ignore[no-untyped-def]
-    """out (T, N) = the integers (rows (T, K) - 128) . weights, packed (N / block, K / 4, block, 4); one worker's share.
-
-    N is in whole blocks, as `padded` gives it.
-    """
-    count, blocks, groups = rows.shape[0], weights.shape[0], weights.shape[1]
+def multiply(rows, weights, corrections, out, first_block, last_block):  # type: ignore[no-untyped-def]
+    """out (T, N) = the integers (rows (T, K) - 128) . weights, packed (N / block, K / 4, block, 4), of some blocks."""
+    count, groups = rows.shape[0], weights.shape[1]
     tiles = (count + _MOST_ROWS - 1) // _MOST_ROWS
     rows_at, row_bytes, out_at, out_bytes = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
-    for block in range(blocks * worker // workers, blocks * (worker + 1) // workers):
+    for block in range(first_block, last_block):
         weights_at = weights.ctypes.data + block * weights.strides[0]
         corrections_at = corrections.ctypes.data + block * _BLOCK_BYTES
         for i in range(tiles):
@@ -178,6 +187,13 @@ def multiply(rows, weights, corrections, out, worker, workers):  # type: ignore[
                 last - first, rows_at + first * row_bytes, row_bytes, weights_at, groups,
                 corrections_at, out_at + first * out_bytes + block * _BLOCK_BYTES, out_bytes,
             )  # fmt: skip
+
+
+@compiled
+def multiply_share(rows, weights, corrections, out, worker, workers):  # type: ignore[no-untyped-def]
+    """The share of one worker in all of them."""
+    blocks = weights.shape[0]
+    multiply(rows, weights, corrections, out, blocks * worker // workers, blocks * (worker + 1) // workers)
 
 
 def padded(outputs: int, kind: Instructions = HERE) -> int:

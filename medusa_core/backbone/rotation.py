@@ -14,23 +14,27 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from medusa_core.backbone.compiling import compiled
+
 LARGEST = 64
 _INDEX, _FLOAT = ir.IntType(64), ir.FloatType()
 _LANES = 16
 
 
-def block_size(inputs: int) -> int:
-    """The largest power of two up to `LARGEST` that rows of `inputs` numbers are a multiple of."""
-    return min(LARGEST, inputs & -inputs)
+@compiled
+def block_size(inputs):  # type: ignore[no-untyped-def]
+    """Of the blocks of `inputs` numbers: a power of two up to 64, so that there is an even number of them, or 1."""
+    return max(1, min(LARGEST, (inputs & -inputs) // 2))
 
 
 def rotated(weight: torch.Tensor) -> torch.Tensor:
     """weight (N, K) whose products with rotated rows (K,), not divided by anything, are those of before."""
-    size = block_size(weight.shape[1])
+    size: int = block_size(weight.shape[1])
     matrix = torch.ones(1, 1)
     while matrix.shape[0] < size:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
-    return (weight.reshape(-1, size) @ matrix / size).reshape(weight.shape)
+    turned: torch.Tensor = weight.reshape(-1, size) @ matrix / size
+    return turned.reshape(weight.shape)
 
 
 def _butterflies(builder: Any, vectors: list[Any], lanes: int) -> list[Any]:

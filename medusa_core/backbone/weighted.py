@@ -19,7 +19,7 @@ from medusa_core.backbone.compiling import features
 _HALF, _WORD, _INDEX, _FLOAT = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 _LANES = 16 if features().get("avx512f") else 8
 TILE = 2 * _LANES  # numbers of a row that are summed at once
-FOLDED = 64  # numbers that `largest` and `total` take at once
+FOLDED = 32  # numbers that `largest`, `total`, `largest_size` and `squares` take at once
 LOWEST = -1e30  # below every score
 MOST = 6  # sets of weights at once: two sums each, within the registers there are
 
@@ -116,7 +116,7 @@ add_weighted: Any = intrinsic(_add_weighted)
 
 
 def _folding(name: str, combine: Any, neutral: float) -> Any:
-    """A function of an address and a count, a multiple of 64, that combines so many float32 in one fixed order.
+    """A function of an address and a count, a multiple of 32, that combines so many float32 in one fixed order.
 
     `combine(builder, so_far, numbers)`, for vectors of both; at the end its results are combined as they are.
     """

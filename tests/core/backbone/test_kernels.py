@@ -1,9 +1,6 @@
-"""Each fused kernel against plain PyTorch, and the same to the last bit however many threads share the rows."""
+"""Each fused kernel against plain PyTorch, and however many workers share its columns."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from medusa_core.backbone import kernels
 from medusa_core.backbone.rotation import block_size
 
 EPS = np.float32(1e-5)
-ROWS, WIDTH = 5, 72  # not a multiple of any register; rotated in blocks of 8
+ROWS, WIDTH = 5, 72  # not a multiple of any register; rotated in blocks of 4
 
 
 def floats(*shape: int, seed: int = 0, scale: float = 1.0) -> NDArray[np.float32]:
@@ -38,10 +35,39 @@ def assert_quantized(rows: NDArray[np.uint8], scales: NDArray[np.float32], expec
     assert rows.min() >= 1
 
 
-def test_quantize() -> None:
+def quantized_rows(width: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    return np.zeros((ROWS, width), np.uint8), np.zeros(ROWS, np.float32)
+
+
+def stages(width: int) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """What the first half of a norm leaves to the second: turned rows, and by block their sizes and sums."""
+    blocks = width // block_size(width)
+    return (
+        np.zeros((ROWS, width), np.float32),
+        np.zeros((ROWS, blocks), np.float32),
+        np.zeros((ROWS, blocks), np.float32),
+    )
+
+
+def shares(width: int, workers: int) -> list[tuple[int, int]]:
+    return [kernels.own_columns(width, worker, workers) for worker in range(workers)]
+
+
+def test_every_column_has_one_worker() -> None:
+    for width in (576, 1536, 64, 40, 100, 7):
+        for workers in (1, 2, 3, 8):
+            owned = [column for first, last in shares(width, workers) for column in range(first, last)]
+            assert owned == list(range(width))
+    assert shares(576, 2) == [(0, 288), (288, 576)]
+    assert shares(1536, 2) == [(0, 768), (768, 1536)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_quantize(workers: int) -> None:
     x, factors = floats(ROWS, WIDTH, scale=30), floats(WIDTH, seed=1)
-    rows, scales = np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.quantize(x, factors, rows, scales, 0, 1)
+    rows, scales = quantized_rows(WIDTH)
+    for worker in range(workers):
+        kernels.quantize(x, factors, rows, scales, worker, workers)
     assert_quantized(rows, scales, torch.from_numpy(x * factors))
 
 
@@ -52,46 +78,48 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert np.isfinite(scales).all()
 
 
-def test_norm_quantize() -> None:
-    x, weight = floats(ROWS, WIDTH, scale=7), floats(WIDTH, seed=1)
-    rows, scales = np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.norm_quantize(x, weight, EPS, rows, scales, 0, 1)
-    expected = F.rms_norm(torch.from_numpy(x), (WIDTH,), torch.from_numpy(weight), float(EPS))
-    assert_quantized(rows, scales, expected)
-
-
-def product() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+def product(width: int) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """Integers as they come from a product, their scales by row and by column."""
-    return np.round(floats(ROWS, WIDTH, seed=2, scale=500)), np.abs(floats(ROWS, seed=3)), np.abs(floats(WIDTH, seed=4))
+    return np.round(floats(ROWS, width, seed=2, scale=500)), np.abs(floats(ROWS, seed=3)), np.abs(floats(width, seed=4))
 
 
-def test_add_norm_quantize_and_add_norm() -> None:
-    weight, (y, row_scales, column_scales) = floats(WIDTH, seed=1), product()
-    before = floats(ROWS, WIDTH)
-    total = torch.from_numpy(before + y * row_scales[:, None] * column_scales)
-    expected = F.rms_norm(total, (WIDTH,), torch.from_numpy(weight), float(EPS))
-    x, rows, scales = before.copy(), np.empty((ROWS, WIDTH), np.uint8), np.empty(ROWS, np.float32)
-    kernels.add_norm_quantize(x, y, row_scales, column_scales, weight, EPS, rows, scales, 0, 1)
+@pytest.mark.parametrize("width", [72, 128, 576])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_adding_norm_and_quantizing(width: int, workers: int) -> None:
+    weight, (y, row_scales, column_scales) = floats(width, seed=1), product(width)
+    x = floats(ROWS, width)
+    total = torch.from_numpy(x + y * row_scales[:, None] * column_scales)
+    expected = F.rms_norm(total, (width,), torch.from_numpy(weight), float(EPS))
+    (rows, scales), (turned_rows, sizes, sums), out = quantized_rows(width), stages(width), np.zeros_like(x)
+    for first, last in shares(width, workers):
+        kernels.add(x, y, row_scales, column_scales, first, last)
+        kernels.norm_turn(x, weight, turned_rows, sizes, sums, first, last)
+    for first, last in shares(width, workers):
+        kernels.norm_quantize(turned_rows, sizes, sums, EPS, rows, scales, first, last)
+        kernels.norm(x, weight, sums, EPS, out, first, last)
     torch.testing.assert_close(torch.from_numpy(x), total, rtol=1e-6, atol=1e-4)
     assert_quantized(rows, scales, expected)
-    x, out = before.copy(), np.empty((ROWS, WIDTH), np.float32)
-    kernels.add_norm(x, y, row_scales, column_scales, weight, EPS, out, 0, 1)
     torch.testing.assert_close(torch.from_numpy(out), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_gate_quantize() -> None:
-    y, row_scales, column_scales = product()
+@pytest.mark.parametrize("width", [36, 64, 1536])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_gate_and_quantize(width: int, workers: int) -> None:
+    y, row_scales, column_scales = product(2 * width)
     row_scales *= 0.01
-    factors = floats(WIDTH // 2, seed=5)
-    rows, scales = np.empty((ROWS, WIDTH // 2), np.uint8), np.empty(ROWS, np.float32)
-    kernels.gate_quantize(y, row_scales, column_scales, factors, rows, scales, 0, 1)
+    factors = floats(width, seed=5)
+    (rows, scales), (turned_rows, sizes, _) = quantized_rows(width), stages(width)
+    for first, last in shares(width, workers):
+        kernels.gate_turn(y, row_scales, column_scales, factors, turned_rows, sizes, first, last)
+    for first, last in shares(width, workers):
+        kernels.quantize_turned(turned_rows, sizes, rows, scales, first, last)
     gate, up = torch.from_numpy(y * row_scales[:, None] * column_scales).chunk(2, dim=-1)
     assert_quantized(rows, scales, F.silu(gate) * up * torch.from_numpy(factors))
 
 
 @pytest.mark.parametrize("biased", [False, True])
 def test_scale(biased: bool) -> None:
-    y, row_scales, column_scales = product()
+    y, row_scales, column_scales = product(WIDTH)
     bias = floats(WIDTH, seed=6) if biased else np.empty(0, np.float32)
     expected = y * row_scales[:, None] * column_scales + (bias if biased else 0)
     for worker in range(3):
@@ -111,29 +139,3 @@ def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
     kernels.exp_row(far, bits[:2], bits.view(np.float32)[:2])
     assert far[0] < 1e-30
     assert np.isfinite(far[1])
-
-
-def shared(kernel: Callable[..., None], workers: int, *arguments: Any) -> list[Any]:
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    for worker in range(workers):
-        kernel(*copies, worker, workers)
-    return copies
-
-
-@pytest.mark.parametrize("workers", [2, 3, 8])
-def test_threads_change_no_bit(workers: int) -> None:
-    y, row_scales, column_scales = product()
-    x, weight, none = floats(ROWS, WIDTH), floats(WIDTH, seed=1), np.empty(0, np.float32)
-    rows, scales, half = np.zeros((ROWS, WIDTH), np.uint8), np.zeros(ROWS, np.float32), WIDTH // 2
-    calls = [
-        (kernels.quantize, x, weight, rows, scales),
-        (kernels.norm_quantize, x, weight, EPS, rows, scales),
-        (kernels.add_norm_quantize, x, y, row_scales, column_scales, weight, EPS, rows, scales),
-        (kernels.add_norm, x, y, row_scales, column_scales, weight, EPS, x),
-        (kernels.gate_quantize, y, row_scales, column_scales, weight[:half].copy(), rows[:, :half].copy(), scales),
-        (kernels.scale, y, row_scales, column_scales, none),
-    ]
-    for kernel, *arguments in calls:
-        alone, together = shared(kernel, 1, *arguments), shared(kernel, workers, *arguments)
-        for a, b in zip(alone, together, strict=True):
-            np.testing.assert_array_equal(a, b)

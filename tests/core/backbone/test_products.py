@@ -39,8 +39,9 @@ def test_they_are_exact_at_the_extremes_for_any_number_of_rows_and_workers(
         rows[count // 2] = 255
         expected = (rows.astype(np.int64) - 128) @ weight.T.astype(np.int64)
         out = np.full((count, width), np.nan, np.float32)
-        for worker in range(3):
-            multiplier(kind)(rows, packed, corrections, out, worker, 3)
+        blocks = len(packed)
+        for share in range(3):
+            multiplier(kind)(rows, packed, corrections, out, blocks * share // 3, blocks * (share + 1) // 3)
         np.testing.assert_array_equal(out[:, :outputs], expected.astype(np.float32))
         assert (out[:, outputs:] == 0).all()
 
