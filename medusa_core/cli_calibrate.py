@@ -132,7 +132,7 @@ def _expect_lines(config: ExpectConfig) -> list[str]:
 
 def _calibrate(options: argparse.Namespace) -> int:
     config = CalibrateConfig(**{name: getattr(options, name) for name in _OPTIONS})
-    folder = hub.heads_folder(options.heads)
+    folder = hub.heads_folder(options.heads, options.cache or hub.default_cache())
     if folder is None:
         raise ConfigError(f"--heads {options.heads} names no heads; name the folder of those to calibrate")
     from medusa_core.calibrate.store import check_store, store

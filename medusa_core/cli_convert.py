@@ -12,6 +12,7 @@ from medusa_core import hub
 from medusa_core.cli_options import finish
 from medusa_core.errors import ConfigError
 
+_STDOUT = Path("-")
 _TARGETS = ("ours", "tgi", "vllm")
 _DROPPABLE = ("pairs", "vocabulary")
 
@@ -42,11 +43,19 @@ def add_convert(commands: Any) -> None:
         "frequent tokens)",
     )
     parser.add_argument("--cache", type=Path, help="folder of converted models (default: the user's cache)")
-    parser.add_argument("--json", type=Path, help="write what is printed to this file too")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        type=Path,
+        const=_STDOUT,
+        metavar="FILE",
+        help="print JSON instead, or write it to this file too",
+    )
 
 
 def _convert(options: argparse.Namespace) -> int:
-    source = hub.heads_folder(options.source)
+    cache = options.cache or hub.default_cache()
+    source = hub.heads_folder(options.source, cache)
     if source is None:
         raise ConfigError(f"SRC is {options.source}, which names no heads; name a folder or file of heads")
     from medusa_core.heads.formats.convert import check_target, convert
@@ -55,16 +64,19 @@ def _convert(options: argparse.Namespace) -> int:
     check_target(options.target)
     model = None
     if options.model is not None:
-        folder = finish(hub.model_folder(options.model, options.cache or hub.default_cache()))
+        folder = finish(hub.model_folder(options.model, cache))
         name = hub.DEFAULT_MODEL_NAME if options.model == hub.DEFAULT else folder.resolve().name
         model = open_model(folder, name)
     done = convert(source, options.target, options.to, model, options.drop)
+    data = json.dumps({"to": options.to, "folder": str(options.target), **asdict(done)}, indent=2)
+    if options.json == _STDOUT:
+        print(data)
+        return 0
     print(f"{done.source}\n-> {done.target}\nwritten to {options.target}, for {done.base or 'a model without a name'}")
     if done.dropped:
         print(f"left out: {', '.join(done.dropped)}")
     if not done.measured:
         print("Without statistics: `calibrate` measures the heads and fits their tree.")
     if options.json is not None:
-        data = {"to": options.to, "folder": str(options.target), **asdict(done)}
-        options.json.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        options.json.write_text(data + "\n", encoding="utf-8")
     return 0

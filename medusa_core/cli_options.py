@@ -10,10 +10,10 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from medusa_core.config import DEVICES, DTYPES, ModelConfig
 from medusa_core.events import Event, Progress
@@ -44,12 +44,12 @@ def field_help(config: type[Any], name: str) -> str:
 
     "" where the source is not there to be read, as in a packaged program.
     """
-    found = re.search(rf"^    {name}: .*  # (.+)$", _source(config), re.MULTILINE)
+    found = re.search(rf"^    {name}: .*  # (.+)$", _source(cast(Hashable, config)), re.MULTILINE)
     return found.group(1).replace("%", "%%") if found else ""
 
 
 @cache
-def _source(config: type[Any]) -> str:
+def _source(config: Any) -> str:
     """Of a class: looking for it takes longer than all else that a parser is built of."""
     try:
         return inspect.getsource(config)

@@ -220,8 +220,9 @@ def check_base(folder: Path, spec: BackboneSpec) -> tuple[dict[str, Any], BaseMo
     base, shape = _identity(folder, config)
     if base.fingerprint != spec.fingerprint:
         raise CheckpointMismatch(
-            f"The heads in {folder} were trained for {base.name} ({base.family}, fingerprint {base.fingerprint}); "
-            f"the model is {spec.name} ({spec.family}, fingerprint {spec.fingerprint}). "
+            f"The heads in {folder} were trained for {base.name} ({base.family}, hidden size {shape.hidden_size}, "
+            f"vocabulary {shape.vocab_size}, fingerprint {base.fingerprint}); the model is {spec.name} ({spec.family}, "
+            f"hidden size {spec.hidden_size}, vocabulary {spec.vocab_size}, fingerprint {spec.fingerprint}). "
             "Train heads for this model, or load the model they belong to."
         )
     return config, base, shape

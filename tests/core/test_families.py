@@ -145,3 +145,29 @@ def test_convert_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "left out: pairs" in shown
     data = json.loads(report.read_text(encoding="utf-8"))
     assert (data["to"], data["dropped"], data["base"]) == ("vllm", ["pairs"], hub.DEFAULT_MODEL_NAME)
+    assert run("convert", "paper", tmp_path / "again", "--to", "vllm", "--drop", "pairs", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == data | {"folder": str(tmp_path / "again")}
+    assert run("convert", "paper", tmp_path / "again", "--to", "vllm", "--drop", "pairs") == 1
+    assert "is there already and is not overwritten" in capsys.readouterr().err
+
+
+def test_a_whole_model_is_model_and_heads_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Medusa-2 as it is published: the heads' weights and numbers lie among the model's."""
+    from safetensors.torch import load_file, save_file
+
+    plain = made(tmp_path / "plain", "llama")
+    folder, log = made(tmp_path / "whole", "llama"), tmp_path / "log"
+    tensors = load_file(folder / "model.safetensors")
+    for head in range(2):
+        tensors[f"medusa_head.{head}.0.linear.weight"] = torch.zeros(64, 64)
+        tensors[f"medusa_head.{head}.0.linear.bias"] = torch.zeros(64)
+        tensors[f"medusa_head.{head}.1.weight"] = tensors["lm_head.weight"].clone()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"medusa_num_heads": 5}), encoding="utf-8")
+    expected, _ = reply(plain, "none", log, "none")
+    assert reply(folder, folder, log)[0] == expected
+    assert "the format of Medusa-2 full model" in capsys.readouterr().err
+    assert run("convert", folder, tmp_path / "ours", "--to", "ours", "--model", folder) == 0
+    assert reply(folder, tmp_path / "ours", log)[0] == expected
+    assert (tmp_path / "ours" / "heads.safetensors").stat().st_size < 200_000, "the heads, not the model"
