@@ -14,7 +14,7 @@ def parser() -> argparse.ArgumentParser:
     parse = argparse.ArgumentParser(prog="medusa-chat", description="Chat with a local model; see how it decodes.")
     parse.add_argument("--profile", type=Path, metavar="DIR", help="keep settings and models under DIR")
     parse.add_argument(
-        "--smoke-test", action="store_true", help="start, ask one question, wait for the answer and exit"
+        "--smoke-test", action="store_true", help="start, try what people do, start again, find the chat and exit"
     )
     parse.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --smoke-test: save a picture of the window"

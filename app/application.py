@@ -10,9 +10,10 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,7 +35,7 @@ from app.panel_controller import PanelController
 from app.screen import Views
 from app.settings import Settings, load_settings, read_settings
 from app.single_instance import Doorbell, address_of, ring
-from app.smoke_test import SmokeTest
+from app.smoke_test import Asking, Finding, Trial
 from app.views.about import AboutDialog
 from app.views.chat import Chat
 from app.views.composer import Composer
@@ -202,18 +203,27 @@ def run(options: Options) -> int:
         profile, cache = _folders(options, Path(fresh))
         settings = read_settings(JsonFile(profile / SETTINGS_FILE))
         app = _qt_application(settings["scale"])
-        try:
-            application = Application(profile, _chosen_cache(settings, profile, cache), _open_chat)
-        except AlreadyOpen as error:
-            return _send_to_first(error)
-        sys.excepthook = application.tell_unexpected
-        test = SmokeTest(application.controller, application.views, options.screenshot) if options.smoke_test else None
-        application.show()
-        status = app.exec()
-        if test is not None:
-            status = test.status
-            sys.stderr.write(f"{test.message}\n" if test.message else "")
-    if not application.closed_cleanly:
+        cache = _chosen_cache(settings, profile, cache)
+        trials: list[Callable[[Controller, Views], Trial]] = []
+        if options.smoke_test:
+            trials = [partial(Asking, screenshot=options.screenshot), Finding]
+        status, cleanly = 0, True
+        for make_trial in trials or [None]:
+            try:
+                application = Application(profile, cache, _open_chat)
+            except AlreadyOpen as error:
+                return _send_to_first(error)
+            sys.excepthook = application.tell_unexpected
+            trial = make_trial(application.controller, application.views) if make_trial else None
+            application.show()
+            status = app.exec()
+            if trial is not None:
+                status = trial.status
+                sys.stderr.write(f"{trial.message}\n" if trial.message else "")
+            cleanly = cleanly and application.closed_cleanly
+            if status:
+                break
+    if not cleanly:
         # A thread inside native code cannot be ended, and Qt aborts when it destroys a running one. All is saved.
         sys.stderr.flush()
         os._exit(status)
