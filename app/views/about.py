@@ -31,6 +31,7 @@ KEYS = (
     ("Ctrl+T", "Tint drafted words, or not"),
     ("F9", "Show or fold the decoding panel"),
     ("← →", "In the panel: previous or next step"),
+    ("↑ ↓  Enter", "In the tree: another node, and what can be done with it"),
     ("Click, or Enter", "On a word of a reply: show the step that wrote it"),
     ("Ctrl+,", "Settings"),
     ("F1", "This page"),

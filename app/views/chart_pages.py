@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme import Theme
 from app.views.acceptance_bars import AcceptanceBars
@@ -21,6 +29,7 @@ from medusa_core.events import Step
 from medusa_core.model_info import Measured
 
 SPEED, STEPS, EXPECT, PROVE = range(4)
+_LEAST_PX = 112
 _TABS = (
     ("Speed", "Speed and acceptance of this reply"),
     ("Steps", "How many guesses each step kept, and where its time went"),
@@ -43,13 +52,14 @@ class ChartPages(QWidget):
         self.expectation, self.proof = ExpectationPage(theme), ProofPage(theme)
         self._tabs = QButtonGroup(self)
         self._stack = QStackedWidget()
-        for page in (
+        self._pages = (
             _column((self.speed, 1), (self.acceptance, 0)),
             _column((self.lengths, 1), (self.times, 1)),
             self.expectation,
             self.proof,
-        ):
-            self._stack.addWidget(page)
+        )
+        for page in self._pages:
+            self._stack.addWidget(_scrolling(page))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
@@ -135,7 +145,18 @@ class ChartPages(QWidget):
 
     def charts(self) -> QWidget:
         """The page on screen, for export."""
-        return self._stack.currentWidget()
+        return self._pages[self.page]
+
+
+def _scrolling(page: QWidget) -> QScrollArea:
+    """A low window scrolls the page; nothing in it is ever cut."""
+    area = QScrollArea()
+    area.setWidget(page)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setMinimumHeight(_LEAST_PX)
+    return area
 
 
 def _column(*widgets: tuple[QWidget, int]) -> QWidget:

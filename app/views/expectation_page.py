@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QScrollArea,
     QSlider,
     QSpinBox,
     QVBoxLayout,
@@ -91,8 +90,7 @@ class ExpectationPage(QWidget):
         presets.addWidget(self._calibration)
         presets.addWidget(self._conversation)
         presets.addStretch()
-        inner = QWidget()
-        column = QVBoxLayout(inner)
+        column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 4, 0)
         column.setSpacing(4)
         column.addLayout(presets)
@@ -100,13 +98,6 @@ class ExpectationPage(QWidget):
         column.addLayout(self._figures_grid)
         column.addWidget(self._note)
         column.addStretch()
-        scroll = QScrollArea()
-        scroll.setWidget(inner)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        page = QVBoxLayout(self)
-        page.setContentsMargins(0, 0, 0, 0)
-        page.addWidget(scroll)
 
     def _make_figures(self) -> dict[tuple[str, str], QLabel]:
         """Predicted and measured side by side."""

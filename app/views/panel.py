@@ -53,7 +53,7 @@ class DecodingPanel(QWidget):
         self._no_steering = NO_STEERING
         self._examples: tuple[str, ...] = ()
         self._message = EMPTY
-        self._menu: QMenu | None = None
+        self.menu: QMenu | None = None  # the one that was opened last
         self._bar = StepBar(self._theme)
         self._tree, self._table = TreeView(self._theme), StepTable()
         self._shown_tree = QStackedWidget()
@@ -87,7 +87,7 @@ class DecodingPanel(QWidget):
         column.addWidget(self._bar)
         column.addWidget(self._shown_tree, 6)
         column.addWidget(self._under_tree)
-        column.addWidget(self.pages, 5)
+        column.addWidget(self.pages, 7)
         column.addWidget(self._figures)
 
     def _connect(self) -> None:
@@ -121,11 +121,6 @@ class DecodingPanel(QWidget):
         """The end of this reply, where it has come."""
         last = self._events[-1] if self._events else None
         return last if isinstance(last, Finished) else None
-
-    @property
-    def menu(self) -> QMenu | None:
-        """The menu that was opened last."""
-        return self._menu
 
     @property
     def live(self) -> bool:
@@ -215,7 +210,7 @@ class DecodingPanel(QWidget):
     def open_menu(self) -> None:
         """Everything that has no button of its own."""
         examples = [(title, partial(self.example_asked.emit, number)) for number, title in enumerate(self._examples)]
-        self._menu = panel_menu(
+        self.menu = panel_menu(
             self,
             self._bar.table_action(),
             copy_table=self._table.copy,
@@ -226,14 +221,14 @@ class DecodingPanel(QWidget):
             examples=examples,
             export=self.export_asked.emit,
         )
-        self._menu.popup(self._bar.more.mapToGlobal(self._bar.more.rect().bottomLeft()))
+        self.menu.popup(self._bar.more.mapToGlobal(self._bar.more.rect().bottomLeft()))
 
     def _open_node_menu(self, index: int) -> None:
         if self._held is None:
             self.show_step(len(self._steps) - 1)  # it must not change under the menu
         step = self._steps[self._index()]
         view = self._tree if self._shown_tree.currentWidget() is self._tree else self._table
-        self._menu = node_menu(
+        self.menu = node_menu(
             self,
             step,
             index,
@@ -241,7 +236,7 @@ class DecodingPanel(QWidget):
             reason=self._no_steering,
             copy=partial(QGuiApplication.clipboard().setText, words.details(step, index)),
         )
-        self._menu.popup(view.place_of(index))
+        self.menu.popup(view.place_of(index))
 
     def _steer(self, step: Step, index: int) -> None:
         self.steer_asked.emit(steered(self._steps, step, index, self.finished))
@@ -253,7 +248,8 @@ class DecodingPanel(QWidget):
         if 0 <= index < len(step.nodes) and self._tree.step is step:
             self._details.setText(words.details(step, index).replace("␠", space_mark(small_font())))
         else:
-            self._details.setText(f"{words.summary(step)} · {words.timing(step)}\n{words.POINTING}")
+            line = f"{words.summary(step)} · {words.timing(step)}".replace(" ms", "\u00a0ms")
+            self._details.setText(f"{line}\n{words.POINTING}")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """← → step by step, Home to the first, End to live."""

@@ -85,5 +85,6 @@ def steered(steps: Sequence[Step], step: Step, index: int, finished: Finished | 
 
 def preview(step: Step, index: int) -> str:
     """The words that steering to a node would write."""
-    text = words.visible("".join(step.nodes[node].text for node in path_to(step, index)))
-    return text if len(text) <= _PREVIEW else f"…{text[-_PREVIEW:]}"
+    text = "".join(step.nodes[node].text for node in path_to(step, index))
+    text = words.visible(text).replace("␠", " ").replace("&", "&&")
+    return f"“{text if len(text) <= _PREVIEW else f'…{text[-_PREVIEW:]}'}”"

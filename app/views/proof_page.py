@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 
 from app.proof import PROMISES, Claim, Proof
 from app.theme import Theme, token_font, ui_font
+from app.views.tree_paint import space_mark
 from app.views.tree_words import counted, visible
 from medusa_core.model_info import Weight
 
@@ -23,6 +24,7 @@ WHAT = (
 )
 NOTHING_YET = "There is no reply to prove yet: ask something first."
 CANCELLED = "Cancelled; nothing was compared."
+NEWLINE = "\n"
 _ROW_PX = 24.0
 
 
@@ -181,7 +183,9 @@ class ProofPage(QWidget):
         self._promise.setText(PROMISES[proof.claim])
         self.bars.show()
         self.bars.show_speeds(proof.drafted.tokens_per_second, proof.plain.tokens_per_second)
-        self._say(proof.held, _outcome(proof), _details(proof))
+        # Where nothing was promised, a difference is neither a success nor a fault.
+        good = None if proof.held and not proof.identical else proof.held
+        self._say(good, _outcome(proof), _details(proof))
         self.set_ready(self._reason)
 
     def _say(self, good: bool | None, outcome: str, details: str) -> None:
@@ -233,7 +237,7 @@ def _details(proof: Proof) -> str:
         f"<td>{_weight(weight)}</td></tr>"
         for name, text, weight in sides
     )
-    before = html.escape(visible(parting.before)) if parting.before else "the beginning"
+    before = f"…{html.escape(parting.before.replace(NEWLINE, '⏎'))}" if parting.before else "the beginning"
     note = ""
     if proof.claim is not Claim.APPROXIMATE and parting.drafted_weight and parting.plain_weight:
         gap = abs(parting.drafted_weight.logit - parting.plain_weight.logit)
@@ -245,7 +249,7 @@ def _details(proof: Proof) -> str:
 
 
 def _token(text: str) -> str:
-    return html.escape(visible(text)) if text else "(ends here)"
+    return html.escape(visible(text)).replace("␠", space_mark(token_font())) if text else "(ends here)"
 
 
 def _weight(weight: Weight | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
 from app.views.charts import ChartTitle, doubled, dress_plot, plain_plot
@@ -108,6 +108,7 @@ class TimeChart(QWidget):
         self._key = QLabel()
         self._key.setProperty("role", "small")
         self._key.setTextFormat(Qt.TextFormat.PlainText)
+        self._key.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)

@@ -294,3 +294,14 @@ def test_the_panel_says_when_another_reply_is_shown(panel: DecodingPanel, qtbot:
         panel.begin_reply()
     with qtbot.waitSignal(panel.reply_shown):
         panel.clear()
+
+
+def test_a_low_window_scrolls_the_figures_and_cuts_nothing(panel: DecodingPanel, qtbot: QtBot) -> None:
+    play(panel)
+    assert panel.minimumSizeHint().height() <= 530  # what the lowest window leaves
+    panel.resize(420, 530)
+    panel.pages.show_page(STEPS)
+    qtbot.wait(1)
+    page = panel.pages.charts()
+    assert page.height() >= page.minimumSizeHint().height()
+    assert page.width() <= panel.pages.width()
