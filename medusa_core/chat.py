@@ -29,6 +29,7 @@ from medusa_core.heads.adapters import has_adapters, load_adapters, merge_adapte
 from medusa_core.heads.checkpoint import HeadsCheckpoint, check_base
 from medusa_core.heads.cost import brief_heads_costs
 from medusa_core.heads.formats.load import open_heads
+from medusa_core.heads.int8 import for_decoding
 from medusa_core.heads.notes import heads_note
 from medusa_core.model_info import ChatMessage, ModelInfo, Weight
 from medusa_core.scoring import weigh
@@ -155,6 +156,7 @@ def open_folder(
     if heads is not None and not problem:
         try:
             checkpoint = open_heads(heads, backbone)
+            checkpoint = replace(checkpoint, heads=for_decoding(checkpoint.heads, backbone))
         except CheckpointError as error:
             problem = str(error)
     if adapting.adapted and checkpoint is None:

@@ -5,7 +5,7 @@ Shapes: T rows of one pass, H hidden, V vocabulary, L rows already cached. Knows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -116,4 +116,13 @@ class BatchBackbone(Backbone, Protocol):
 
     def forward_batch(self, token_ids: torch.Tensor, cache: Any) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each one's own length. Returns (B, H)."""
+        ...
+
+
+@runtime_checkable
+class QuantizesLinears(Protocol):
+    """A backbone that can run further linear layers in its own precision."""
+
+    def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Callable[[torch.Tensor], torch.Tensor]:
+        """A layer of weight (N, K) and bias (N,): float32 rows (T, K) -> (T, N)."""
         ...

@@ -132,6 +132,10 @@ class Int8Backbone:
         product = self._output(hidden.reshape(-1, hidden.shape[-1]).float())
         return product.view(*hidden.shape[:-1], -1)
 
+    def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Int8Linear:
+        """Another layer in int8: float32 rows (T, K) -> (T, N)."""
+        return Int8Linear(weight, bias=bias)
+
     def _pass(self, token_ids: torch.Tensor, blocks: Blocks, seen: Seen) -> torch.Tensor:
         x = F.embedding(token_ids, self._embedding).float()
         hidden = torch.empty_like(x)

@@ -46,7 +46,7 @@ def head_fits(observed: list[Ranks], num_heads: int) -> tuple[HeadFit, ...]:
 def _chunk_ranks(heads: MedusaHeads, hidden: torch.Tensor, tokens: torch.Tensor, max_rank: int) -> list[Ranks]:
     """`hidden` (M, H); `tokens` from the same position to the reply's end."""
     width = min(max_rank, heads.shape.draft_vocab_size)
-    device = heads.w1.device
+    device = heads.device
     logits = heads(hidden.to(device), tokens[: len(hidden)].to(device))
     guesses = heads.token_ids(logits.topk(width, dim=-1).indices)  # (K, M, width)
     rows: list[list[int]] = [[] for _ in range(len(hidden))]

@@ -99,7 +99,7 @@ class _Sample:
 
     def _scored(self, head: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (M, V') of one head and the index of the token that came (M,), where there is one."""
-        shape, device = self._heads.shape, self._heads.w1.device
+        shape, device = self._heads.shape, self._heads.device
         index = torch.arange(shape.vocab_size, device=device)
         if self._heads.token_map is not None:
             index = torch.full_like(index, -1)

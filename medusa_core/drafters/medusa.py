@@ -109,7 +109,7 @@ class TopGuesses:
 
     def __init__(self, heads: MedusaHeads, width: int, temperatures: Sequence[float] | None) -> None:
         self._heads, self._width = heads, min(width, heads.shape.draft_vocab_size)
-        device = heads.w1.device
+        device = heads.device
         self._scale = None if temperatures is None else 1 / torch.tensor(temperatures, device=device)[:, None]
 
     def __call__(self, state: State) -> tuple[list[list[int]], list[list[float]]]:

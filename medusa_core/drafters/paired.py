@@ -35,7 +35,7 @@ class PairedGuesser:
         """`temperatures`: by head; None where they were never measured."""
         self.kinds = heads.shape.num_heads * _CLASSES
         self._heads, self._pairs = heads, pairs
-        device = heads.w1.device
+        device = heads.device
         self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=device)[:, None]
         self._gains = [np.exp(np.float32(strength) * pairs.boosts) for strength in pairs.strengths]
         vocab = torch.arange(heads.shape.vocab_size) if heads.token_map is None else heads.token_map.cpu()

@@ -98,6 +98,11 @@ class MedusaHeads(nn.Module):
             return F.linear(x, self.w2)
         return torch.bmm(x, self.w2.transpose(1, 2))
 
+    @property
+    def device(self) -> torch.device:
+        """Where they run."""
+        return self.w1.device
+
     def token_ids(self, indices: torch.Tensor) -> torch.Tensor:
         """Indices into the draft vocabulary -> the model's token ids."""
         return indices if self.token_map is None else self.token_map[indices]

@@ -135,11 +135,11 @@ def fit_strengths(
     if heads.token_map is not None:
         index = torch.full_like(index, -1)
         index[heads.token_map.cpu()] = torch.arange(heads.shape.draft_vocab_size)
-    scale = 1 / torch.tensor(temperatures, device=heads.w1.device)[:, None, None]
+    scale = 1 / torch.tensor(temperatures, device=heads.device)[:, None, None]
     left = _FIT_POSITIONS
     for hidden, tokens in replies:
         states, roots = hidden[::7], tokens[::7]  # neighbours say much the same
-        logits = heads(states.to(heads.w1.device), roots.to(heads.w1.device)).float() * scale
+        logits = heads(states.to(heads.device), roots.to(heads.device)).float() * scale
         probabilities = logits.softmax(-1).cpu().numpy()
         for row in range(len(states)):
             position = 7 * row

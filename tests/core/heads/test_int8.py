@@ -1,0 +1,62 @@
+"""Heads in int8: close to those they were made from, of every kind and shape, and never saved in their place."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from medusa_core.backbone.int8 import Int8Backbone
+from medusa_core.backbone.lean import LeanBackbone
+from medusa_core.backbone.load import make_spec
+from medusa_core.heads.int8 import Int8Heads, for_decoding
+from medusa_core.heads.kinds import build_heads
+from medusa_core.heads.medusa import HeadsShape
+from medusa_core.tiny import tiny_model, tiny_tokenizer
+
+
+@pytest.fixture(scope="module")
+def backbone() -> Int8Backbone:
+    model = tiny_model("llama")
+    return Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+
+
+@pytest.mark.parametrize("kind", ["medusa", "rooted"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("layers", [0, 1, 2])
+@torch.inference_mode()
+def test_they_are_close_to_the_heads_they_were_made_from(
+    backbone: Int8Backbone, kind: str, shared: bool, layers: int
+) -> None:
+    if kind == "rooted" and layers == 0:
+        pytest.skip("heads that see the root have a block to see it with")
+    generator = torch.Generator().manual_seed(layers)
+    vocab, hidden = backbone.output_weight.shape
+    token_map = torch.randperm(vocab, generator=generator)[:100].sort().values
+    shape = HeadsShape(
+        num_heads=3, num_layers=layers, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=100, shared_output=shared
+    )
+    heads = build_heads(kind, shape, backbone.output_weight.float(), backbone.embedding_weight.float(), token_map)
+    for parameter in heads.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) / hidden**0.5)
+    made = for_decoding(heads, backbone)
+    assert isinstance(made, Int8Heads)
+    states, roots = torch.randn(4, hidden, generator=generator), torch.tensor([1, 7, 7, 200])
+    expected, found = heads(states, roots), made(states, roots)
+    assert found.shape == expected.shape == (3, 4, 100)
+    assert (found - expected).norm() / expected.norm() < 0.03
+    assert torch.equal(made.token_ids(torch.tensor([0, 99])), token_map[[0, 99]])
+    assert torch.equal(made(states[:1], roots[:1]), found[:, :1])  # a state's guesses depend on no other
+    assert (made.kind, made.shape, made.device) == (kind, shape, torch.device("cpu"))
+    with pytest.raises(TypeError, match="save the heads they were made from"):
+        made.state_dict()
+
+
+def test_beside_another_backbone_heads_stay_as_they_are(backbone: Int8Backbone) -> None:
+    model = tiny_model("llama")
+    lean = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+    vocab, hidden = lean.output_weight.shape
+    shape = HeadsShape(
+        num_heads=2, num_layers=1, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=vocab, shared_output=True
+    )
+    heads = build_heads("medusa", shape, lean.output_weight, lean.embedding_weight, None)
+    assert for_decoding(heads, lean) is heads
