@@ -70,8 +70,10 @@ class Int8Heads(MedusaHeads):
     def _project(self, x: torch.Tensor) -> torch.Tensor:
         if self.shape.shared_output:
             together: torch.Tensor = self._w2[0](x.flatten(0, 1))
-            return together.unflatten(0, x.shape[:2])
-        return torch.stack([w2(state) for w2, state in zip(self._w2, x, strict=True)])
+            shaped: torch.Tensor = together.unflatten(0, x.shape[:2])
+            return shaped
+        apart: list[torch.Tensor] = [w2(state) for w2, state in zip(self._w2, x, strict=True)]
+        return torch.stack(apart)
 
     def state_dict(self, *_arguments: Any, **_options: Any) -> NoReturn:
         """Rounded weights are not to be taken for the heads themselves."""
