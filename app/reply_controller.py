@@ -202,7 +202,7 @@ class ReplyController(QObject):
         chat.cut_to(number + 1)
         reply = chat.begin_reply(rule_name(config), decoding_words(config))
         reply.bar.set_place(*turn.reply_place)
-        if text:
+        if text or events:
             with self._saving.guarded():
                 self.transcript.write(text, events)
             reply.text.append_text(text)
@@ -289,14 +289,12 @@ def _seed(config: DecodingConfig) -> int | None:
 
 
 def _steps_within(events: Sequence[Event], token_ids: Sequence[int]) -> list[Event]:
-    """The events from the beginning on, as long as all that they wrote is among these tokens."""
+    """The steps from the beginning on, as long as all that they wrote is among these tokens."""
     kept: list[Event] = []
     done = 0
-    for event in events:
-        if isinstance(event, Step):
-            if tuple(token_ids[done : done + len(event.token_ids)]) != event.token_ids:
-                break
-            done += len(event.token_ids)
-        if isinstance(event, Prefilled | Step):
-            kept.append(event)
+    for step in (event for event in events if isinstance(event, Step)):
+        if tuple(token_ids[done : done + len(step.token_ids)]) != step.token_ids:
+            break
+        done += len(step.token_ids)
+        kept.append(step)
     return kept

@@ -46,13 +46,13 @@ class Figures:
 
     def measured(self, events: Iterable[object], ending: str = "") -> Figures:
         """The same, with what the events of the reply tell: of all its steps, also where it was continued."""
-        metrics, first = ReplyMetrics(), self.first_token_seconds
-        read = 0.0
+        metrics, first = ReplyMetrics(), None
+        read: float | None = None  # how long the reading took, of a run whose first step is still to come
         for event in events:
-            if isinstance(event, Prefilled) and not metrics.steps:
+            if isinstance(event, Prefilled):
                 read = event.seconds
             elif isinstance(event, Step):
-                if not metrics.steps:
+                if first is None and read is not None:
                     first = read + event.seconds
                 metrics.add(event)
         return replace(

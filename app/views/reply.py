@@ -51,7 +51,7 @@ class Reply(Message):
         self.text.part_added.connect(self._take_part)
         self._make_bar(theme)
         column = QVBoxLayout(self)
-        column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 0)
+        column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 8)
         column.setSpacing(2)
         column.addWidget(self.text)
         column.addWidget(self.footer)
@@ -119,7 +119,7 @@ class Reply(Message):
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
         for event in events:
-            if isinstance(event, Prefilled) and not self._metrics.steps:
+            if isinstance(event, Prefilled) and self._first_token is None:
                 self._read_seconds = event.seconds
         self._add([event for event in events if isinstance(event, Step)])
         for event in events:
@@ -143,7 +143,7 @@ class Reply(Message):
     def _add(self, steps: list[Step]) -> None:
         if not steps:
             return
-        if not self._metrics.steps:
+        if self._first_token is None:
             self._first_token = self._read_seconds + steps[0].seconds
         for step in steps:
             self._metrics.add(step)

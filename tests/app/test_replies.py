@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.application import Application
 from app.controller import Phase
-from app.conversations import MessageState
+from app.conversations import Figures, MessageState
+from app.views.figures_line import figures_line
 from medusa_core.events import Finished, Step
 from medusa_core.testing import ReplayChat, scripted_reply
 
@@ -185,6 +186,9 @@ def test_steering_begins_a_variant_with_exactly_these_tokens(
     assert [step.index for step in app.views.panel.steps] == list(range(len(app.views.panel.steps)))
     stored = app.store.messages.get(turn.reply or 0)
     assert (stored.text, stored.state) == (turn.answer, MessageState.COMPLETE)
+    footer = app.views.chat.replies()[0].footer.text()
+    assert "first" in footer
+    assert footer == figures_line(stored.figures or Figures(), stored.state)  # the same when it is opened again
     app.controller.conversations.show_previous_variant()
     assert app.controller.turns[0].answer == first
 
