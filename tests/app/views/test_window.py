@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.application import Application
+from app.controller import Phase
 from app.views.about import KEYS
+from app.views.blocks import text_of
 
 Start = Callable[..., Application]
 
@@ -71,8 +75,41 @@ def test_every_key_of_the_window_is_listed(app: Application) -> None:
 
 @pytest.mark.parametrize("broken", ["not base64 ☃", 5, None])
 def test_a_place_that_cannot_be_understood_is_passed_over(start_app: Start, profile: Path, broken: object) -> None:
-    import json
-
     profile.mkdir(parents=True)
     (profile / "window.json").write_text(json.dumps({"columns": broken, "geometry": broken}), encoding="utf-8")
     assert start_app().views.sidebar.isVisible()
+
+
+@pytest.mark.parametrize("place", ["composer", "reply", "search"])
+def test_the_keys_work_wherever_the_keyboard_is(
+    app: Application, ask: Callable[..., None], qtbot: QtBot, place: str
+) -> None:
+    ask(app, "one")
+    widgets = {
+        "composer": app.views.composer.edit,
+        "reply": text_of(app.views.chat.replies()[0].text.parts[0]),
+        "search": app.views.sidebar.search,
+    }
+    heard: list[str] = []
+    ctrl, alt = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
+    for signal, key, modifier in (
+        (app.window.search_requested, Qt.Key.Key_K, ctrl),
+        (app.window.rule_action.triggered, Qt.Key.Key_E, ctrl),
+        (app.window.regenerate_requested, Qt.Key.Key_R, ctrl),
+        (app.window.previous_variant_requested, Qt.Key.Key_Left, alt),
+        (app.window.next_variant_requested, Qt.Key.Key_Right, alt),
+        (app.window.sidebar_action.toggled, Qt.Key.Key_B, ctrl),
+        (app.window.tint_toggled, Qt.Key.Key_T, ctrl),
+        (app.window.new_chat_requested, Qt.Key.Key_N, ctrl),
+    ):
+        app.window.sidebar_action.setChecked(True)
+        app.window.activateWindow()
+        widgets[place].setFocus()
+        with qtbot.waitSignal(signal, timeout=300, raising=False) as blocker:
+            qtbot.keyClick(widgets[place], key, modifier)
+        if not blocker.signal_triggered:
+            heard.append(f"{modifier.name}+{key.name}")
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
+        if place == "reply" and key == Qt.Key.Key_R:
+            widgets[place] = text_of(app.views.chat.replies()[0].text.parts[0])
+    assert not heard
