@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.acceptance.base import entropies, node_log_probabilities
+from medusa_core.backbone.picking import likeliest
 from medusa_core.events import Verdict
 from medusa_core.records import Accepted, CandidateTree, Scores
 
@@ -23,11 +24,11 @@ class GreedyRule:
 
     def first(self, logits: torch.Tensor, context: Sequence[int] = ()) -> int:
         """The model's most likely token."""
-        return int(logits.argmax())
+        return likeliest(logits[None])[0]
 
     def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int] = ()) -> Accepted:
         """Walk from the root to the child that the model wants, until there is none."""
-        choices: list[int] = scores.logits.argmax(-1).tolist()
+        choices = likeliest(scores.logits)
         path = [0]
         tried: list[int] = []
         while True:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.acceptance.base import entropies, node_log_probabilities
+from medusa_core.backbone.picking import likeliest
 from medusa_core.config import TypicalAcceptance
 from medusa_core.events import Verdict
 from medusa_core.records import Accepted, CandidateTree, Scores
@@ -28,7 +29,7 @@ class TypicalRule:
 
     def first(self, logits: torch.Tensor, context: Sequence[int] = ()) -> int:
         """The model's most likely token."""
-        return int(logits.argmax())
+        return likeliest(logits[None])[0]
 
     def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int] = ()) -> Accepted:
         """Try every node whose ancestors passed; keep the best path."""
@@ -36,7 +37,7 @@ class TypicalRule:
         log_p = (scores.logits.float() / self._config.temperature).log_softmax(-1)
         node_log_p: list[float] = node_log_probabilities(candidates, log_p).tolist()
         entropy: list[float] = entropies(log_p).tolist()
-        choices: list[int] = scores.logits.argmax(-1).tolist()
+        choices = likeliest(scores.logits)
         verdicts: dict[int, Verdict] = {}
         likelihood = {0: 0.0}  # of the path to every node that passed, in nats
         for node in range(1, len(tree)):

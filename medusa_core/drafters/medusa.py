@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
-from medusa_core.drafters.recycling import best
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.records import Accepted, CandidateTree, Scores

@@ -6,17 +6,19 @@ of a few array operations. Knows nothing of training or of files.
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import torch
 
+from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
-from medusa_core.drafters.recycling import best
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.heads.pairs import PairTable
+from medusa_core.heads.pairs import Floats, Ints, PairTable
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
@@ -70,21 +72,42 @@ class PairedGuesser:
         """Heads and pairs do not change while decoding."""
 
     def _guess(self, depth: int, token: int) -> list[Guess]:
-        plain, top = self._probabilities[depth], self._top[depth]
         after = self._pairs.after(token)
-        followers, gains = self._pairs.followers[after], self._gains[depth][after]
-        before = plain[followers]
-        sharpened = before * gains
-        total = 1.0 + float((sharpened - before).sum())
-        # Whoever is not likelier than the head's tenth guess was cannot be among the ten best.
-        raised = sharpened >= plain[top[-1]]
-        worth = dict(zip(top.tolist(), plain[top].tolist(), strict=True))
-        worth.update(zip(followers[raised].tolist(), sharpened[raised].tolist(), strict=True))
-        ranked = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:_GUESSES]
+        sharpen = _sharpener()
+        total, places, worths = sharpen(
+            self._probabilities[depth], self._top[depth], self._pairs.followers[after], self._gains[depth][after]
+        )
         return [
-            Guess(int(self._token_ids[index]), value / total, depth * _CLASSES + _class(value / total), rank)
-            for rank, (index, value) in enumerate(ranked)
+            Guess(token, value / total, depth * _CLASSES + _class(value / total), rank)
+            for rank, (token, value) in enumerate(zip(self._token_ids[places].tolist(), worths, strict=True))
         ]
+
+
+@cache
+def _sharpener() -> Callable[[Floats, Ints, Ints, Floats], tuple[float, Ints, list[float]]]:
+    """From probabilities (V',), the likeliest places (W,), followers and gains (F,) to a sum, places and worths."""
+    if importlib.util.find_spec("numba") is None:
+        return sharpened
+    from medusa_core.drafters.sharpening import sharpen
+
+    def run(plain: Floats, top: Ints, followers: Ints, gains: Floats) -> tuple[float, Ints, list[float]]:
+        places, worths = np.empty(len(top), np.int64), np.empty(len(top), np.float32)
+        return sharpen(plain, top, followers, gains, places, worths), places, worths.tolist()
+
+    return run
+
+
+def sharpened(plain: Floats, top: Ints, followers: Ints, gains: Floats) -> tuple[float, Ints, list[float]]:
+    """The likeliest of p(y) g(y), where only `followers` (F,) have gains other than 1; and the sum of all."""
+    before = plain[followers]
+    worth_more = before * gains
+    total = 1.0 + float((worth_more - before).sum())
+    # Whoever is not likelier than the head's last guess was cannot be among the best.
+    raised = worth_more >= plain[top[-1]]
+    worth = dict(zip(top.tolist(), plain[top].tolist(), strict=True))
+    worth.update(zip(followers[raised].tolist(), worth_more[raised].tolist(), strict=True))
+    ranked = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[: len(top)]
+    return total, np.array([place for place, _ in ranked]), [value for _, value in ranked]
 
 
 def _class(probability: float) -> int:

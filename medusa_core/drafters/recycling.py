@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
@@ -18,7 +18,6 @@ from medusa_core.state import State
 
 SUCCESSORS = 8  # kept of every token
 _PAIRS = 32_768  # pairs of tokens kept, the least recently seen are dropped: some ten megabytes
-_CHUNK = 128
 _SURE = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95)  # least share of each class but the lowest
 _LEAST = 0.01  # successors the model thought less likely are not guessed
 _BELIEF = (0.55, 0.85)  # what of the model's own share to believe, where one token is the same, and where two are
@@ -84,23 +83,3 @@ class RecyclingGuesser:
         self._pairs[pair] = successors
         if len(self._pairs) > _PAIRS:
             del self._pairs[next(iter(self._pairs))]
-
-
-def best(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `count` largest logits of every row and their token ids, (N, V) -> (N, count) each, descending.
-
-    The best of the vocabulary are among the best chunks of it by their maxima: one fast pass instead of a slow one.
-    """
-    rows, vocab = logits.shape
-    count = min(count, vocab)
-    whole = vocab - vocab % _CHUNK
-    if logits.device.type != "cpu" or whole < 4 * count * _CHUNK:
-        values, indices = logits.topk(count, dim=-1)
-        return values, indices
-    chunks = logits[:, :whole].unflatten(1, (-1, _CHUNK))
-    places = chunks.amax(-1).topk(count, dim=-1).indices
-    values = chunks[torch.arange(rows)[:, None], places].flatten(1)
-    ids = (places[..., None] * _CHUNK + torch.arange(_CHUNK)).flatten(1)
-    rest = torch.arange(whole, vocab).expand(rows, -1)
-    values, found = torch.cat((values, logits[:, whole:]), 1).topk(count, dim=-1)
-    return values, torch.cat((ids, rest), 1).gather(1, found)

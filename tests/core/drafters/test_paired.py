@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from medusa_core.drafters.growth import Grower, Grown
-from medusa_core.drafters.paired import PairedGuesser
+from medusa_core.drafters.paired import PairedGuesser, _sharpener, sharpened
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.heads.pairs import count_pairs
 
@@ -76,3 +76,16 @@ def test_a_tree_grows_from_it_as_deep_as_there_are_heads(heads: MedusaHeads, sta
 
 def _children_of_root(grown: Grown) -> list[int]:
     return [grown.tokens[node] for node in range(1, len(grown.parents)) if grown.parents[node] == 0]
+
+
+@pytest.mark.parametrize("followers", [[], [3], [0, 2, 5, 9], list(range(20))])
+def test_with_and_without_numba_the_same_is_likeliest(followers: list[int]) -> None:
+    rng = np.random.default_rng(len(followers))
+    plain = rng.dirichlet(np.ones(20)).astype(np.float32)
+    top, gains = np.argsort(-plain)[:6], np.exp(rng.normal(size=len(followers))).astype(np.float32)
+    places = np.array(followers, np.int64)
+    total, found, worths = _sharpener()(plain, top, places, gains)
+    expected_total, expected, expected_worths = sharpened(plain, top, places, gains)
+    assert found.tolist() == expected.tolist()
+    assert worths == pytest.approx(expected_worths, rel=1e-6)
+    assert total == pytest.approx(expected_total, rel=1e-5)

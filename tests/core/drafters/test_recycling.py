@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from medusa_core.drafters.recycling import RecyclingGuesser, best
+from medusa_core.drafters.recycling import RecyclingGuesser
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.tree import Tree
@@ -68,13 +68,3 @@ def test_only_so_many_pairs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for token in range(6):
         learned(guesser, Tree((0, 0)), (20, token), (0,))
     assert list(guesser._pairs) == [(20, 3), (20, 4), (20, 5)]
-
-
-@pytest.mark.parametrize("vocab", [5, 264, 4096, 5000, 49152 // 4 + 3])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_best_are_found_as_by_topk(vocab: int, dtype: torch.dtype) -> None:
-    logits = torch.randn(5, vocab, generator=torch.Generator().manual_seed(vocab)).to(dtype)
-    values, indices = best(logits, 8)
-    assert values.tolist() == logits.topk(min(8, vocab)).values.tolist()
-    assert logits.gather(1, indices).tolist() == values.tolist()
-    assert all(len(set(row)) == len(row) for row in indices.tolist())
