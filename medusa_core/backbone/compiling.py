@@ -14,17 +14,30 @@ from typing import Any
 import llvmlite.binding
 import numba
 
+from medusa_core.backbone.threads import POOL
+
 _config: Any = numba.config
 _HERE = Path(__file__).parent
-_SOURCES = ("attention", "compiling", "int8_pass", "kernels", "products", "rotation", "threads", "weighted")
+_SOURCES = (
+    "attention",
+    "compiling",
+    "int8_pass",
+    "kernels",
+    "picking_kernel",
+    "products",
+    "rotation",
+    "threads",
+    "weighted",
+)
 
 
 def _kept_in() -> str:
-    """A folder for this very text of the kernels; "" where nothing can be written beside them.
+    """A folder for this very text of the kernels and these threads; "" where nothing can be written beside them.
 
     numba looks only at the file of the function itself, and would go on using what was compiled from older callees.
     """
-    digest = hashlib.sha256(b"".join((_HERE / f"{name}.py").read_bytes() for name in _SOURCES)).hexdigest()[:12]
+    text = b"".join((_HERE / f"{name}.py").read_bytes() for name in _SOURCES) + POOL.encode()
+    digest = hashlib.sha256(text).hexdigest()[:12]
     folder = _HERE / "__pycache__" / f"kernels-{digest}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
