@@ -83,9 +83,10 @@ def needed(sizes: ModelSizes, precision: str, device: str, *, context: int, head
     """What a model takes on a device ("cpu" or "cuda") in a precision, with `context` tokens of conversation."""
     each = _BYTES[device][precision]
     ends = sizes.ends if precision in _QUANTIZED else 0
-    weights = (sizes.parameters - ends) * each + ends * 2.0
-    # The cache is of the numbers the pass computes with: int8 and NF4 compute in 16 bit, NF4 on the CPU in 32.
+    # The ends and the cache are of the numbers the pass computes with: int8 and NF4 compute in 16 bit, NF4 on the CPU
+    # in 32.
     number = 4 if precision == "fp32" or (precision == "nf4" and device == "cpu") else 2
+    weights = (sizes.parameters - ends) * each + ends * number
     row = 2 * sizes.layers * sizes.kv_heads * sizes.head_dim * number
     return Need(precision, context, int(weights * _LOADING), heads_bytes, row * context, _MARGIN_BYTES)
 

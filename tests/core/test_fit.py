@@ -45,6 +45,7 @@ def test_the_need_is_the_sum_of_its_parts() -> None:
 
 def test_embedding_and_output_head_stay_in_16_bit() -> None:
     assert needed(SIZES, "nf4", "cuda", context=0).weights == int((0.9e9 * 0.6 + 0.1e9 * 2) * 1.3)
+    assert needed(SIZES, "nf4", "cpu", context=0).weights == int((0.9e9 * 0.6 + 0.1e9 * 4) * 1.3)
     assert needed(SIZES, "int8", "cuda", context=0).weights < needed(SIZES, "bf16", "cuda", context=0).weights
     assert needed(SIZES, "bf16", "cuda", context=0).weights == int(2e9 * 1.3)
 
