@@ -32,6 +32,7 @@ from medusa_core.events import Node, Step
 
 HEAD_PX = 36.0  # the column heads
 KEY_PX = 24.0 + KEY_LINE_PX  # the key to the states and the sources
+RING_PX = 4.0  # that the ring about a node stands out
 FADE_MS = 120
 ZOOM_LIMITS = (1.0, 6.0)
 
@@ -315,7 +316,8 @@ class TreeView(QWidget):
             self._paint_message(painter)
             return
         paint_heads(painter, self._theme, self._columns(), (1.0, *self._acceptance))  # the root is always kept
-        painter.setClipRect(QRectF(0, HEAD_PX, self.width(), self.height() - HEAD_PX - KEY_PX))
+        room = QRectF(0, HEAD_PX, self.width(), self.height() - HEAD_PX - KEY_PX)
+        painter.setClipRect(room.adjusted(0, -RING_PX, 0, RING_PX))
         if self.fading:
             painter.setOpacity(self._fade.currentValue())
         boxes = self.boxes()
