@@ -167,7 +167,7 @@ def _train_method(
     from medusa_core.train.medusa2 import Base, train_jointly
 
     folder = finish(hub.model_folder(options.model, options.cache or hub.default_cache()))
-    base = Base(folder, cast(Dtype, chat.info.dtype))
+    base = Base(folder, cast(Dtype, chat.info.dtype.split()[0]))  # without the reason why it is not another
     return train_jointly(chat.backbone, chat.text, base, options.out, work, data, config, _joint(options), file)
 
 

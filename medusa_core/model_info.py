@@ -70,7 +70,7 @@ class ModelInfo:
     """A loaded chat model and its heads."""
 
     name: str  # for people: "SmolLM2-135M-Instruct"
-    dtype: str  # "fp32", "bf16", "fp16", "nf4"
+    dtype: str  # "int8", "bf16", "fp32", "fp16", "nf4"; with the reason behind it where int8 was not to be had
     device: str  # "cpu", "cuda:0 (NVIDIA ...)"
     parameters: int
     context_size: int  # tokens

@@ -57,6 +57,7 @@ def load_backbone(
         model = model if adapt is None else adapt(model, spec)
         in_int8 = precision == "int8" and place.type == "cpu"
         problem = int8_loading.model_problem(model) if in_int8 else ""
+        lacking = int8_loading.machine_problem() if dtype == "auto" and place.type == "cpu" else ""
         if problem and dtype != "auto":
             raise ModelUnsupported(f"{spec.name} cannot run in int8: {problem}. Choose bf16 or fp32.")
         if problem:
@@ -66,7 +67,8 @@ def load_backbone(
             backbone = yield from int8_loading.int8_backbone(model, spec, _questions(text, tokenizer), folder)
         else:
             backbone = make_backbone(model, spec)
-    return backbone, text, f"{precision} (no int8: {problem})" if problem else precision
+    reason = problem or lacking
+    return backbone, text, f"{precision} (no int8: {reason})" if reason else precision
 
 
 def _questions(text: ChatText, tokenizer: Any) -> list[list[int]]:
