@@ -146,7 +146,9 @@ class StockBackbone:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The output head: (..., H) -> (..., V)."""
-        logits: torch.Tensor = self._head(hidden)
+        weight: torch.Tensor = self._head.weight
+        # Some families keep their states in 32 bit whatever the weights are in.
+        logits: torch.Tensor = self._head(hidden.to(weight.dtype) if weight.is_floating_point() else hidden)
         return logits
 
     def _bias(self, positions: torch.Tensor, cached: int, mask: torch.Tensor | None) -> Any:

@@ -43,10 +43,12 @@ def add_adapters(model: Any, config: Medusa2Config, name: str, seed: int) -> Any
     output = model.get_output_embeddings()
     if getattr(output, "bias", None) is not None:
         raise ModelUnsupported(f"The output head of {name} adds a bias, which joint training (--method) does not know.")
+    from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers, stored the other way round
+
     found = {
         path.rpartition(".")[2]
         for path, module in model.named_modules()
-        if type(module) is nn.Linear and module is not output
+        if type(module) in (nn.Linear, Conv1D) and module is not output
     }
     if missing := sorted(set(config.targets) - found):
         raise ModelUnsupported(

@@ -75,6 +75,14 @@ def test_in_parts_as_in_one(family: str, reason: str) -> None:
     assert cache.length == 7
 
 
+def test_in_16_bit_too() -> None:
+    """Mamba keeps its states in 32 bit."""
+    model = tiny("mamba", **FAMILIES["mamba"]).to(torch.bfloat16)
+    made = make_backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+    assert isinstance(made, RecurrentBackbone)
+    assert read(made, [5, 6, 7], made.new_cache()).dtype == torch.bfloat16
+
+
 def test_steps_where_chunks_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     made = backbone("mamba")
     made._reads_chunks = False

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional as F
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from medusa_core.config import Medusa2Config, TrainConfig
 from medusa_core.errors import ModelUnsupported
@@ -162,6 +163,16 @@ def test_layers_that_are_not_there_are_named() -> None:
         add_adapters(tiny_model("llama"), replace(JOINT, targets=("w1", "query", "q_proj")), "tiny", 1)
     with pytest.raises(ModelUnsupported, match="lm_head"):
         add_adapters(tiny_model("llama"), replace(JOINT, targets=("lm_head",)), "tiny", 1)
+
+
+def test_gpt2s_layers_get_adapters_too() -> None:
+    config = AutoConfig.for_model(
+        "gpt2", vocab_size=264, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=None, eos_token_id=256
+    )
+    adapted = add_adapters(AutoModelForCausalLM.from_config(config), replace(JOINT, targets=("c_attn",)), "tiny", 1)
+    trained = [name for name, parameter in adapted.named_parameters() if parameter.requires_grad]
+    assert len(trained) == 4
+    assert all(".attn.c_attn.lora_" in name for name in trained)
 
 
 def test_replies_are_grouped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
