@@ -76,8 +76,8 @@ def of_conversation(metrics: ReplyMetrics) -> Expectation | None:
     if not shares or not shares[0]:
         return None
     before, rates = 1.0, []
-    for share in shares:
-        rates.append(share / before if before else 0.0)
+    for share in filter(None, shares):  # they descend: what was never kept comes last
+        rates.append(share / before)
         before = share
     return Expectation(tuple(rates), (1,) * len(rates))
 

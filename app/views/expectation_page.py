@@ -38,7 +38,8 @@ class _HeadRow:
     """The controls of one head."""
 
     def __init__(self, number: int) -> None:
-        self.name = QLabel(f"head {number}")
+        self.name = QLabel(f"+{number}")
+        self.name.setToolTip(f"Head {number}: the guess {number} tokens ahead; beyond the heads, other sources guess")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, 100)
         self.slider.setAccessibleName(f"Accuracy of head {number}, in percent")
