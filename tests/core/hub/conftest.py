@@ -235,8 +235,6 @@ class FakeHub:
         return {
             "id": name,
             "sha": repo.commit,
-            "private": repo.private,
-            "gated": "manual" if repo.gated else False,
             "cardData": repo.card,
             "config": repo.config,
             "siblings": siblings,
