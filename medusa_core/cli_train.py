@@ -163,7 +163,7 @@ def _train_method(
     if options.method == METHODS[0]:
         from medusa_core.train.medusa1 import train_heads
 
-        return train_heads(chat.backbone, chat.text, options.out, work, data, config, file)
+        return train_heads(chat.backbone, chat.text, options.out, work, data, config, file, precision=chat.info.dtype)
     from medusa_core.train.medusa2 import Base, train_jointly
 
     folder = finish(hub.model_folder(options.model, options.cache or hub.default_cache()))

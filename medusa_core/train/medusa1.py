@@ -53,9 +53,12 @@ def train_heads(
     data: DistillConfig,
     config: TrainConfig,
     file: Sequence[FilePrompt] = (),
+    *,
+    precision: str = "",
 ) -> Generator[Event, None, HeadsCheckpoint]:
     """Write replies, train, calibrate a tree, save to `out`; returns what was saved.
 
+    `precision`: what the model was loaded in, for the statistics; "" for that of its hidden states.
     `work` holds replies and checkpoints: a call that was killed goes on from there. Raises TrainingError, DiskFull,
     OutOfMemory, NoChatTemplate, ConfigError where `out` cannot be written or holds something else, or
     ModelUnsupported for a model that cannot verify guesses.
@@ -92,7 +95,9 @@ def train_heads(
                 "draft_vocabulary_coverage": round(coverage, 4),
                 "loss": round(loss, 4),
             }
-            save_heads(out, calibrated(heads, held_out, backbone, config, recipe, training.tokens_by_reply()))
+            save_heads(
+                out, calibrated(heads, held_out, backbone, config, recipe, training.tokens_by_reply(), precision)
+            )
             shutil.rmtree(run, ignore_errors=True)
         accelerator.wait_for_everyone()
     return load_heads(out, backbone)
@@ -105,6 +110,7 @@ def calibrated(
     config: TrainConfig,
     recipe: dict[str, Any],
     texts: Iterable[torch.Tensor],
+    precision: str = "",
 ) -> HeadsCheckpoint:
     """The heads with the tree that held-out replies call for, with their figures, and with the pairs in `texts`."""
     statistics = calibrate_heads(
@@ -112,7 +118,7 @@ def calibrated(
         held_out.pieces(),
         held_out.temperatures,
         max_rank=config.max_rank,
-        precision=DTYPE_NAMES.get(backbone.dtype, str(backbone.dtype)),
+        precision=precision or DTYPE_NAMES.get(backbone.dtype, str(backbone.dtype)),
     )
     both = statistics.together
     record = {

@@ -92,7 +92,7 @@ def train_jointly(
     if joint.warm_up:
         warm = work / f"warm-up-{_key(backbone, asdict(data), asdict(config))}"
         if not (warm / "config.json").exists():
-            yield from train_heads(backbone, text, warm, work, data, config, file)
+            yield from train_heads(backbone, text, warm, work, data, config, file, precision=base.precision)
             accelerator = processes.join(backbone.device, config.mixed_precision)
     else:
         warm = None

@@ -237,12 +237,14 @@ def test_heads_for_a_model_in_four_bits(text: ChatText, tmp_path: Path) -> None:
     config = replace(TRAIN, num_heads=1, epochs=1)
     short = ChatText(tiny_tokenizer(), text.stop_ids)
     data = replace(DATA, tokens=150, max_prompt_tokens=120, max_reply_tokens=20)
-    events = list(train_heads(quantized, short, tmp_path / "out", tmp_path / "work", data, config))
+    events = list(train_heads(quantized, short, tmp_path / "out", tmp_path / "work", data, config, precision=precision))
     assert isinstance(events[-1], TrainingStep)
     for mine, then in zip(parameters(quantized), before, strict=True):
         assert torch.equal(mine, then), "the quantized model is frozen"
     loaded = load_heads(tmp_path / "out", quantized)
     assert loaded.heads.w1.any(), "nothing was learned"
+    assert loaded.statistics is not None
+    assert loaded.statistics.precision == "nf4", "what the model was loaded in, not what its states are held in"
 
 
 def test_replies_of_another_model_are_refused(backbone: LeanBackbone) -> None:

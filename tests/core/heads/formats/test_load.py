@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from medusa_core import hub
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.chat import open_folder
 from medusa_core.errors import CheckpointError, CheckpointMismatch
@@ -79,6 +80,7 @@ def test_our_own_format_by_folder_and_by_file(tmp_path: Path, backbone: LeanBack
     own = save_untrained_heads(tmp_path / "own", backbone, TREE)
     for path in (own, own / "heads.safetensors"):
         assert open_heads(path, backbone).source == ""
+        assert hub.heads_folder(str(path)) == own
 
 
 def test_another_models_heads_are_refused_with_both_sides(
