@@ -22,6 +22,7 @@ from app.views.notices import Notice, Topic
 
 _FORMATS = {"markdown": ("Markdown", ".md"), "json": ("JSON", ".json")}
 _NOT_IN_FILE_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
+_BETWEEN_REPLIES_MS = 30  # while steps are fetched: the window answers in between
 _MIDNIGHT_CHECK_MS = 60_000  # a conversation of today is one of yesterday soon enough
 
 
@@ -37,7 +38,7 @@ class ConversationController(QObject):
         self._undo: Callable[[], None] | None = None
         self._without_steps: list[int] = []  # turns whose steps are still to be fetched
         self._idle = QTimer(self)
-        self._idle.setInterval(0)
+        self._idle.setInterval(_BETWEEN_REPLIES_MS)
         self._idle.timeout.connect(self._fetch_steps)
         self._clock = QTimer(self)
         self._clock.setInterval(_MIDNIGHT_CHECK_MS)

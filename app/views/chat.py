@@ -63,9 +63,9 @@ class Chat(FollowingPage):
     def show_turns(self, turns: Sequence[Turn]) -> None:
         """A conversation from its beginning, its end in view."""
         self.clear()
-        for turn in turns:
-            self.add_turn(turn)
-        self.settle()
+        with self.filling():
+            for turn in turns:
+                self.add_turn(turn)
         self.follow()
 
     def add_turn(self, turn: Turn) -> None:
@@ -225,9 +225,9 @@ class Chat(FollowingPage):
         self.take_away(message)
 
     def _mark_last(self) -> None:
-        for number, turn in enumerate(self._turns, 1):
+        for turn in self._turns[-2:]:  # those before are marked already
             if turn.reply is not None:
-                turn.reply.set_last(number == len(self._turns))
+                turn.reply.set_last(turn is self._turns[-1])
 
     # Which message asks
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 from app.theme import Theme
 from app.views.quiet_button import QuietButton
 
-_HEIGHT = 24
+_HEIGHT, _HEIGHT_WITH_WAY = 24, 32
 
 
 class MessageBar(QWidget):
@@ -48,8 +48,11 @@ class MessageBar(QWidget):
 
     def add_way(self, button: QPushButton) -> None:
         """Something that is likely wanted next, in words."""
-        button.setProperty("role", "quiet")
         self._row.insertWidget(self._row.count() - 1 - len(self._buttons), button)
+
+    def make_room(self, *, for_way: bool) -> None:
+        """A way on in words is higher than the small buttons."""
+        self.setFixedHeight(_HEIGHT_WITH_WAY if for_way else _HEIGHT)
 
     @property
     def buttons(self) -> tuple[QuietButton, ...]:

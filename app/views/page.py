@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
@@ -66,7 +69,18 @@ class FollowingPage(QWidget):
         """One more at the end."""
         self._list.insertWidget(self._list.count() - 1, widget)
         widget.show()  # now, not with the next event: heights depend on the width it is given
-        self._list.activate()
+        if self._column.isVisible():
+            self._list.activate()
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Add many at once: they are laid out together at the end."""
+        self._column.hide()
+        try:
+            yield
+        finally:
+            self._column.show()
+            self.settle()
 
     def take_away(self, widget: QWidget) -> None:
         """One less; it is deleted."""
@@ -105,7 +119,15 @@ class FollowingPage(QWidget):
         self._scroll.verticalScrollBar().setValue(widget.mapTo(self._page, QPoint(0, 0)).y() - _MARGIN)
 
     def settle(self) -> None:
-        """Let everything have its height now, instead of level by level with the next events."""
+        """Let everything have its height now, instead of level by level with the next events.
+
+        From the innermost on: a layout that was asked while it could not be seen waits for somebody to ask it again.
+        """
+        for _ in range(2):  # a box knows its height once its text has its width
+            for widget in reversed(self._column.findChildren(QWidget)):
+                if (layout := widget.layout()) is not None:
+                    layout.activate()
+            self._list.activate()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
     def _note_position(self, value: int) -> None:

@@ -67,7 +67,6 @@ class Reply(Message):
         self.continue_button.setAccessibleName("Continue the reply")
         self.continue_button.clicked.connect(self.continuation_asked)
         self.continue_button.hide()
-        self.continue_button.setMaximumHeight(24)
         self.bar.add_way(self.continue_button)
 
     def source(self) -> str:
@@ -174,7 +173,9 @@ class Reply(Message):
 
     def _offer_to_continue(self) -> None:
         ended_early = self.state in (MessageState.CUT, MessageState.STOPPED)
-        self.continue_button.setVisible(ended_early and self._is_last and bool(self.text.text))
+        offered = ended_early and self._is_last and bool(self.text.text)
+        self.continue_button.setVisible(offered)
+        self.bar.make_room(for_way=offered)
 
     # Keyboard, links, steps
 
@@ -204,6 +205,8 @@ class Reply(Message):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Room for the footer's last words from the start: nothing moves when they come."""
         super().resizeEvent(event)
+        if event.size().width() == event.oldSize().width():
+            return
         room = QRect(0, 0, max(1, self.width() - 2 * INDENT), 1000)
         metrics = QFontMetrics(small_font())
         wrapped = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, figures_line(USUAL))

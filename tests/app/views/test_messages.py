@@ -123,6 +123,24 @@ def test_another_branch_leaves_the_reader_where_they_are(qtbot: QtBot, theme: Th
     assert len(chat.replies()) == 5
 
 
+def test_an_opened_conversation_has_its_heights_at_once(qtbot: QtBot, theme: Theme) -> None:
+    chat = Chat(theme, ())
+    qtbot.addWidget(chat)
+    chat.resize(640, 300)
+    chat.show()
+    text = "words and others " * 30 + "\n\n```python\nprint(1)\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n- a\n- b"
+    turns = [Turn("a question " * 20, n, answer=text, reply=n, figures=FIGURES) for n in range(1, 5)]
+    for _ in range(3):
+        chat.show_turns(turns)
+        for message in (*chat.questions(), *chat.replies()):
+            assert message.height() >= message.minimumSizeHint().height()
+        for reply in chat.replies():
+            assert reply.text.height() == sum(part.height() for part in reply.text.parts)
+        chat.show_from(2, turns[2:])
+        for reply in chat.replies():
+            assert reply.text.height() == sum(part.height() for part in reply.text.parts)
+
+
 def test_an_empty_question_is_not_asked(qtbot: QtBot, theme: Theme) -> None:
     chat = Chat(theme, ())
     qtbot.addWidget(chat)
