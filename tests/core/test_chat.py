@@ -127,6 +127,13 @@ def test_tokens_nobody_drew_can_be_written_too(chat: Chat) -> None:
     assert chat.text.decode(chat.reply_ids("Once upon a time")) == "Once upon a time"
 
 
+def test_what_is_written_is_given_back_whole_even_where_it_may_go_on(chat: Chat) -> None:
+    text = "so \U0001f468\u200d"  # half an emoji sequence, which is held back while a reply is being written
+    prefilled = next(iter(chat.reply([user("Hi")], CONFIG, written=chat.reply_ids(text))))
+    assert isinstance(prefilled, Prefilled)
+    assert prefilled.text == text
+
+
 def test_a_written_reply_that_fills_the_context_is_kept(chat: Chat) -> None:
     written = chat.reply_ids("a" * 400)
     finished = finish(chat.reply([user("Hi")], CONFIG, written=written))
