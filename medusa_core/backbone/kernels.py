@@ -36,10 +36,10 @@ def own_columns(width, worker, workers):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sum_of_squares(values):  # type: ignore[no-untyped-def]
-    whole = values.shape[0] // FOLDED * FOLDED
-    summed = squares(values.ctypes.data, whole)
-    for j in range(whole, values.shape[0]):
+def _sum_of_squares(values, first, last):  # type: ignore[no-untyped-def]
+    whole = first + (last - first) // FOLDED * FOLDED
+    summed = squares(values.ctypes.data + 4 * first, whole - first)
+    for j in range(whole, last):
         summed += values[j] * values[j]
     return summed
 
@@ -47,14 +47,14 @@ def _sum_of_squares(values):  # type: ignore[no-untyped-def]
 @compiled
 def mean_square(values):  # type: ignore[no-untyped-def]
     """Of values (H,)."""
-    return _sum_of_squares(values) / _F(values.shape[0])
+    return _sum_of_squares(values, 0, values.shape[0]) / _F(values.shape[0])
 
 
 @compiled
-def _largest(values):  # type: ignore[no-untyped-def]
-    whole = values.shape[0] // FOLDED * FOLDED
-    most = largest_size(values.ctypes.data, whole)
-    for j in range(whole, values.shape[0]):
+def _largest(values, first, last):  # type: ignore[no-untyped-def]
+    whole = first + (last - first) // FOLDED * FOLDED
+    most = largest_size(values.ctypes.data + 4 * first, whole - first)
+    for j in range(whole, last):
         most = max(most, abs(values[j]))
     return most
 
@@ -64,7 +64,7 @@ def _turn(values, first, last, size, sizes):  # type: ignore[no-untyped-def]
     """Rotate the blocks of columns [first, last) of values (K,) in place; sizes (S,) takes the largest of each."""
     for start in range(first, last, size):
         rotate_block(values.ctypes.data + 4 * start, size)
-        sizes[start // size] = _largest(values[start : start + size])
+        sizes[start // size] = _largest(values, start, start + size)
 
 
 @compiled
@@ -87,11 +87,12 @@ def norm_turn(x, factors, turned, sizes, sums, first, last):  # type: ignore[no-
     """
     size = block_size(x.shape[1])
     for i in range(x.shape[0]):
+        row, into = x[i], turned[i]
         for j in range(first, last):
-            turned[i, j] = x[i, j] * factors[j]
+            into[j] = row[j] * factors[j]
         for start in range(first, last, size):
-            sums[i, start // size] = _sum_of_squares(x[i, start : start + size])
-        _turn(turned[i], first, last, size, sizes[i])
+            sums[i, start // size] = _sum_of_squares(row, start, start + size)
+        _turn(into, first, last, size, sizes[i])
 
 
 @compiled
