@@ -18,13 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
 from app.controller import Controller, Phase
 from app.conversations import AlreadyOpen, ConversationStore, StoreError
+from app.crash_log import CrashLog
 from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
@@ -40,7 +41,7 @@ from app.views.about import AboutDialog
 from app.views.chat import Chat
 from app.views.composer import Composer
 from app.views.conversation_list import ConversationList
-from app.views.notices import Notice, NoticeArea, Topic
+from app.views.notices import Notice, NoticeArea, Topic, Way
 from app.views.page import column_width
 from app.views.panel import DecodingPanel
 from app.views.settings_dialog import SettingsDialog
@@ -163,6 +164,16 @@ class Application(QObject):
         self.window.activateWindow()
         QApplication.alert(self.window)  # where the desktop lets no window come forward by itself
 
+    def watch(self, log: CrashLog) -> None:
+        """Tell of the crash of an earlier start, and have this one's written down should it come to that."""
+        if log.found is not None:
+            text = (
+                f"The app crashed the last time. {log.found.name} says what it was doing; nothing you wrote is in it, "
+                "and your conversations are here as they were saved."
+            )
+            self.views.notices.tell(Notice(Topic.CRASH, text, log.read(), (Way.OPEN_FOLDER,), is_error=False))
+        log.begin((f"Medusa Chat {VERSION}", f"Qt {qVersion()}"))
+
     def tell_unexpected(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """An exception nobody caught: shown in the window instead of lost on a terminal."""
         details = "".join(traceback.format_exception(kind, error, trace))
@@ -214,6 +225,8 @@ def run(options: Options) -> int:
             except AlreadyOpen as error:
                 return _send_to_first(error)
             sys.excepthook = application.tell_unexpected
+            log = CrashLog(profile)
+            application.watch(log)
             trial = make_trial(application.controller, application.views) if make_trial else None
             application.show()
             status = app.exec()
@@ -221,6 +234,7 @@ def run(options: Options) -> int:
                 status = trial.status
                 sys.stderr.write(f"{trial.message}\n" if trial.message else "")
             cleanly = cleanly and application.closed_cleanly
+            log.end()
             if status:
                 break
     if not cleanly:

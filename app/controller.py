@@ -11,7 +11,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 
 from app.conversation_controller import ConversationController
 from app.conversations import ConversationStore, Transcript, Turn
@@ -200,7 +201,14 @@ class Controller(QObject):
             Way.ASK_AGAIN: self.replies.ask_again,
             Way.OPEN_SETTINGS: self.open_settings,
             Way.SAVE_AGAIN: self.saving.try_again,
+            Way.OPEN_FOLDER: self.open_folder,
         }[way]()
+
+    def open_folder(self) -> None:
+        """Show the folder of the settings, the conversations and the crash logs in the desktop's file manager."""
+        folder = self._file.path.parent
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+            self._views.notices.tell(Notice(Topic.FILES, f"Here is no file manager to open {folder} with."))
 
     # Reports
 

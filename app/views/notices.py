@@ -34,6 +34,7 @@ class Way(Enum):
     ASK_AGAIN = "Ask again"
     OPEN_SETTINGS = "Open settings"
     SAVE_AGAIN = "Save again"
+    OPEN_FOLDER = "Open folder"
 
 
 class Topic(Enum):
@@ -46,6 +47,7 @@ class Topic(Enum):
     CONVERSATIONS = "conversations"  # the file they are in
     SAVING = "saving"  # what is shown is not saved yet
     FILES = "files"  # export and import
+    CRASH = "crash"  # of an earlier start
     UNEXPECTED = "unexpected"
 
 
