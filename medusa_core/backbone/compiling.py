@@ -31,14 +31,20 @@ _SOURCES = (
 )
 
 
+def _build() -> str:
+    text = b"".join((_HERE / f"{name}.py").read_bytes() for name in _SOURCES) + POOL.encode()
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+BUILD = _build()  # of the kernels: another one may take another time
+
+
 def _kept_in() -> str:
     """A folder for this very text of the kernels and these threads; "" where nothing can be written beside them.
 
     numba looks only at the file of the function itself, and would go on using what was compiled from older callees.
     """
-    text = b"".join((_HERE / f"{name}.py").read_bytes() for name in _SOURCES) + POOL.encode()
-    digest = hashlib.sha256(text).hexdigest()[:12]
-    folder = _HERE / "__pycache__" / f"kernels-{digest}"
+    folder = _HERE / "__pycache__" / f"kernels-{BUILD}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

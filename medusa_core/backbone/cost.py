@@ -109,7 +109,7 @@ def cost_key(backbone: Backbone, precision: str, drafter: str) -> dict[str, str]
     device = backbone.device
     return {
         "model": backbone.spec.fingerprint,
-        "pass": type(backbone).__name__,
+        "pass": f"{type(backbone).__name__} {getattr(backbone, 'build', '')}".strip(),
         "precision": precision,
         "drafter": drafter,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),

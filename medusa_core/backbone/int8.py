@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from medusa_core.backbone import lean, products
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
+from medusa_core.backbone.compiling import BUILD
 from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, new_rows, run_pass
 from medusa_core.backbone.quantize import Int8Linear, quantized
 from medusa_core.errors import ModelUnsupported
@@ -74,6 +75,11 @@ class Int8Backbone:
     def spec(self) -> BackboneSpec:
         """Sizes and identity."""
         return self._spec
+
+    @property
+    def build(self) -> str:
+        """Which kernels these are: times that were measured of others do not hold."""
+        return BUILD
 
     @property
     def device(self) -> torch.device:

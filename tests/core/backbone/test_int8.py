@@ -13,6 +13,7 @@ from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.backbone.base import BatchBackbone
 from medusa_core.backbone.block_cache import BlockCache
 from medusa_core.backbone.calibration import measure
+from medusa_core.backbone.cost import cost_key
 from medusa_core.backbone.int8 import Int8Backbone, unsupported_reason
 from medusa_core.backbone.lean import FAMILIES, LeanBackbone
 from medusa_core.backbone.load import make_spec
@@ -165,3 +166,9 @@ def test_another_cache_is_refused() -> None:
     lean = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
     with pytest.raises(TypeError, match="KVCache"):
         int8().forward(torch.tensor([1]), torch.tensor([0]), None, lean.new_cache())
+
+
+def test_measured_times_do_not_outlive_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cost_key(int8(), "int8", "none")
+    monkeypatch.setattr("medusa_core.backbone.int8.BUILD", "another")
+    assert cost_key(int8(), "int8", "none") != before
