@@ -123,6 +123,8 @@ class BatchBackbone(Backbone, Protocol):
 class QuantizesLinears(Protocol):
     """A backbone that can run further linear layers in its own precision."""
 
-    def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Callable[[torch.Tensor], torch.Tensor]:
-        """A layer of weight (N, K) and bias (N,): float32 rows (T, K) -> (T, N)."""
+    def linears(
+        self, weights: torch.Tensor, biases: torch.Tensor | None = None
+    ) -> Callable[[torch.Tensor], torch.Tensor]:
+        """S layers side by side, weights (S, N, K) and biases (S, N): float32 rows (S, T, K) -> (S, T, N)."""
         ...

@@ -20,7 +20,7 @@ from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
 from medusa_core.backbone.compiling import BUILD
 from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, new_rows, run_pass
-from medusa_core.backbone.quantize import Int8Linear, quantized
+from medusa_core.backbone.quantize import Int8Linear, Int8Linears, quantized
 from medusa_core.errors import ModelUnsupported
 
 _NO_EXTRAS = np.empty(0, np.int64)
@@ -138,9 +138,9 @@ class Int8Backbone:
         product = self._output(hidden.reshape(-1, hidden.shape[-1]).float())
         return product.view(*hidden.shape[:-1], -1)
 
-    def linear(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Int8Linear:
-        """Another layer in int8: float32 rows (T, K) -> (T, N)."""
-        return Int8Linear(weight, bias=bias)
+    def linears(self, weights: torch.Tensor, biases: torch.Tensor | None = None) -> Int8Linears:
+        """S more layers in int8, side by side: float32 rows (S, T, K) -> (S, T, N)."""
+        return Int8Linears(weights, biases)
 
     def _pass(self, token_ids: torch.Tensor, blocks: Blocks, seen: Seen) -> torch.Tensor:
         x = F.embedding(token_ids, self._embedding).float()

@@ -188,15 +188,23 @@ def run_pass(x, weights, rows, seen, keys, values, out, workers):  # type: ignor
 
 
 @compiled
-def _project(x, weights, corrections, scales, factors, bias, rows, row_scales, out, worker, workers):  # type: ignore[no-untyped-def]
-    kernels.quantize(x, factors, rows, row_scales, worker, workers)
+def _project(x, weights, corrections, scales, factors, biases, rows, row_scales, out, worker, workers):  # type: ignore[no-untyped-def]
+    apart = x.shape[0]
+    for k in range(apart):
+        turn = (worker + k * x.shape[1]) % workers  # single rows, one after the other, go to all workers in turn
+        kernels.quantize(x[k], factors[k], rows[k], row_scales[k], turn, workers)
     wait_for_all()
-    multiply_share(rows, weights, corrections, out, worker, workers)
+    for k in range(apart):
+        multiply_share(rows[k], weights[k], corrections[k], out[k], worker, workers)
     wait_for_all()
-    kernels.scale(out, row_scales, scales, bias, worker, workers)
+    for k in range(apart):
+        kernels.scale(out[k], row_scales[k], scales[k], biases[k], worker, workers)
 
 
 @compiled
-def project(x, weights, corrections, scales, factors, bias, rows, row_scales, out, workers):  # type: ignore[no-untyped-def]
-    """A product by itself: x (T, K) -> out (T, >= N). `rows` (T, K) uint8 and `row_scales` (T,) are written to."""
-    in_parallel(_project, (x, weights, corrections, scales, factors, bias, rows, row_scales, out), workers)
+def project(x, weights, corrections, scales, factors, biases, rows, row_scales, out, workers):  # type: ignore[no-untyped-def]
+    """Products by themselves, side by side, each with weights of its own: x (S, T, K) -> out (S, T, >= N).
+
+    `rows` (S, T, K) uint8 and `row_scales` (S, T) are written to; `biases` (S, N), or (S, 0).
+    """
+    in_parallel(_project, (x, weights, corrections, scales, factors, biases, rows, row_scales, out), workers)

@@ -8,6 +8,7 @@ Shapes: T rows, K inputs, N outputs. Knows nothing of models or layers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,6 @@ from medusa_core.backbone.int8_pass import Floats, project
 from medusa_core.backbone.rotation import rotated
 
 _SMOOTHING = 0.5  # alpha: how much of the difficulty moves from the rows into the weights
-_NO_BIAS = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +47,49 @@ def smoothing(largest_inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tenso
     return (inputs**_SMOOTHING / columns ** (1 - _SMOOTHING)).clamp_min(1e-5)
 
 
+class Int8Linears:
+    """S linear layers of one size in int8, side by side, each with rows of its own. K must be a multiple of 4."""
+
+    def __init__(
+        self,
+        weights: Sequence[torch.Tensor] | torch.Tensor,
+        biases: torch.Tensor | None = None,
+        largest_inputs: torch.Tensor | None = None,
+    ) -> None:
+        """`weights` (S, N, K), `biases` (S, N); `largest_inputs` (K,) of all."""
+        made = [quantized(weight, largest_inputs) for weight in weights]
+        self.outputs, self.inputs = made[0].values.shape
+        width, block = products.padded(self.outputs), products.HERE.block
+        self._packed = products.aligned(len(made), width // block, self.inputs // products.GROUP, block, products.GROUP)
+        self._corrections = np.stack(
+            [products.pack(one.values, packed) for one, packed in zip(made, self._packed, strict=True)]
+        )
+        self._scales = np.stack([one.scales for one in made])
+        self._factors = np.stack([one.factors for one in made])
+        none = np.empty((len(made), 0), np.float32)
+        self._biases: Floats = none if biases is None else biases.detach().float().contiguous().numpy()
+        self._width = width
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """float32 x (S, T, K) -> (S, T, N)."""
+        out = torch.empty(*x.shape[:2], self._width)
+        rows, scales = np.empty(tuple(x.shape), np.uint8), np.empty(tuple(x.shape[:2]), np.float32)
+        project(
+            x.contiguous().numpy(), self._packed, self._corrections, self._scales, self._factors, self._biases,
+            rows, scales, out.numpy(), torch.get_num_threads(),
+        )  # fmt: skip
+        return out[..., : self.outputs]
+
+
 class Int8Linear:
     """A linear layer in int8 by itself. K must be a multiple of 4."""
 
     def __init__(
         self, weight: torch.Tensor, largest_inputs: torch.Tensor | None = None, bias: torch.Tensor | None = None
     ) -> None:
-        made = quantized(weight, largest_inputs)
-        self.outputs, self.inputs = made.values.shape
-        self.scales, self.factors = made.scales, made.factors
-        self._bias: Floats = _NO_BIAS if bias is None else bias.detach().float().contiguous().numpy()
-        width = products.padded(self.outputs)
-        blocks = width // products.HERE.block
-        self._packed = products.aligned(blocks, self.inputs // products.GROUP, products.HERE.block, products.GROUP)
-        self._corrections = products.pack(made.values, self._packed)
-        self._width = width
+        """`weight` (N, K), `bias` (N,), `largest_inputs` (K,)."""
+        self._one = Int8Linears([weight], None if bias is None else bias[None], largest_inputs)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """float32 x (T, K) -> (T, N)."""
-        out = torch.empty(x.shape[0], self._width)
-        rows, scales = np.empty(tuple(x.shape), np.uint8), np.empty(x.shape[0], np.float32)
-        project(
-            x.contiguous().numpy(), self._packed, self._corrections, self.scales, self.factors, self._bias,
-            rows, scales, out.numpy(), torch.get_num_threads(),
-        )  # fmt: skip
-        return out[:, : self.outputs]
+        return self._one(x[None])[0]

@@ -31,21 +31,16 @@ class Int8Heads(MedusaHeads):
         nn.Module.__init__(self)
         self.kind, self.shape = heads.kind, heads.shape
         self.register_buffer("token_map", heads.token_map, persistent=False)
-        self._roots = None
-        first = 0
+        self._roots, first = None, 0
         if heads.shape.num_layers:
             # All heads read the same state first: one product for all.
-            self._first = backbone.linear(heads.w1[0].flatten(0, 1), heads.b1[0].flatten())
+            self._first = backbone.linears(heads.w1[0].flatten(0, 1)[None], heads.b1[0].flatten()[None])
             first = 1
         if isinstance(heads, RootedHeads):
-            self._roots = backbone.linear(heads.w_root.flatten(0, 1))
+            self._roots = backbone.linears(heads.w_root.flatten(0, 1)[None])
             self._embedding, self._scale = heads.embedding, float(heads.root_scale)
-        self._blocks_of = [
-            [backbone.linear(w1, b1) for w1, b1 in zip(layer, biases, strict=True)]
-            for layer, biases in zip(heads.w1[first:], heads.b1[first:], strict=True)
-        ]
-        w2 = [heads.w2] if heads.shape.shared_output else list(heads.w2)
-        self._w2 = [backbone.linear(weight) for weight in w2]
+        self._later = [backbone.linears(w1, b1) for w1, b1 in zip(heads.w1[first:], heads.b1[first:], strict=True)]
+        self._w2 = backbone.linears(heads.w2[None] if heads.shape.shared_output else heads.w2)
 
     @property
     def device(self) -> torch.device:
@@ -57,23 +52,22 @@ class Int8Heads(MedusaHeads):
         k, x = self.shape.num_heads, hidden.float()
         if not self.shape.num_layers:
             return x.expand(k, *x.shape)
-        sums: torch.Tensor = self._first(x)
+        sums = self._first(x[None])[0]
         if self._roots is not None:
             if roots is None:
                 raise TypeError("heads that see the root need the root tokens")
-            sums = sums + self._roots(self._embedding[roots].float() * self._scale)
-        states: torch.Tensor = (F.silu(sums).unflatten(-1, (k, -1)) + x[:, None]).transpose(0, 1).contiguous()
-        for layer in self._blocks_of:
-            states = states + F.silu(torch.stack([block(state) for block, state in zip(layer, states, strict=True)]))
+            sums = sums + self._roots(self._embedding[roots].float()[None] * self._scale)[0]
+        states: torch.Tensor = (F.silu(sums).unflatten(-1, (k, -1)) + x[:, None]).transpose(0, 1)
+        for layer in self._later:
+            states = states + F.silu(layer(states))
         return states
 
     def _project(self, x: torch.Tensor) -> torch.Tensor:
         if self.shape.shared_output:
-            together: torch.Tensor = self._w2[0](x.flatten(0, 1))
-            shaped: torch.Tensor = together.unflatten(0, x.shape[:2])
-            return shaped
-        apart: list[torch.Tensor] = [w2(state) for w2, state in zip(self._w2, x, strict=True)]
-        return torch.stack(apart)
+            together: torch.Tensor = self._w2(x.flatten(0, 1)[None])[0]
+            return together.view(*x.shape[:2], -1)
+        apart: torch.Tensor = self._w2(x)
+        return apart
 
     def state_dict(self, *_arguments: Any, **_options: Any) -> NoReturn:
         """Rounded weights are not to be taken for the heads themselves."""
