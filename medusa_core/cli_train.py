@@ -7,10 +7,7 @@ of how heads are trained.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +30,7 @@ from medusa_core.config import (
 from medusa_core.errors import ConfigError
 from medusa_core.events import Event, Progress, TrainingStep
 from medusa_core.opening import open_chat
+from medusa_core.train.pace import Pace
 
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
@@ -203,6 +201,7 @@ def _train(options: argparse.Namespace) -> int:
     _joint(options)  # wrong values are said before hours of work
     model = ModelConfig(model=options.model, heads=hub.NONE, dtype=options.dtype, device=options.device)
     from medusa_core.train.room import check_out
+    from medusa_core.train.work import data_folder
 
     check_out(options.out)
     file = _prompts(options.prompts)
@@ -211,7 +210,7 @@ def _train(options: argparse.Namespace) -> int:
     processes.enter(options.device)
     try:
         chat = finish(open_chat(model, options.cache or hub.default_cache()))
-        work = options.data or _data_folder(chat, data, file)
+        work = options.data or data_folder(hub.default_cache().parent, chat.backbone.spec, data, file)
         if processes.is_main():
             print(
                 f"Replies and checkpoints are kept in {work}. Ctrl-C interrupts; the same command goes on.", flush=True
@@ -247,32 +246,9 @@ def _prompts(path: Path | None) -> list[FilePrompt]:
     return [] if path is None else read_prompts(path)
 
 
-def _data_folder(chat: Chat, data: DistillConfig, file: list[FilePrompt]) -> Path:
-    """One folder for each model and recipe of replies; how many tokens are asked for does not matter."""
-    from medusa_core.train.distill import recipe
-
-    described = hashlib.sha256(json.dumps(recipe(data, file), sort_keys=True).encode()).hexdigest()[:8]
-    name = f"{chat.info.name}-{chat.backbone.spec.fingerprint}-{described}"
-    return hub.default_cache().parent / "training" / name
-
-
-class _Pace:
-    """How fast something goes on, measured from its first report: what was there before the start does not count."""
-
-    def __init__(self) -> None:
-        self._stage, self._first, self._since = "", 0.0, 0.0
-
-    def rate(self, stage: str, done: float) -> float:
-        """Units a second since the first report of this stage; 0 where that is not known yet."""
-        now = time.monotonic()
-        if stage != self._stage:
-            self._stage, self._first, self._since = stage, done, now
-        return (done - self._first) / (now - self._since) if now > self._since else 0.0
-
-
 def _report(work: Generator[Event, None, HeadsCheckpoint]) -> HeadsCheckpoint:
     """Run the training, one line a report."""
-    pace = _Pace()
+    pace = Pace()
     while True:
         try:
             event = next(work)

@@ -51,6 +51,9 @@ def open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Cha
         costs=cache.parent / "costs",
     )
     mark_used(folder, cache)
+    if heads is not None:
+        for library in (cache, cache.parent / "heads"):
+            mark_used(heads, library)
     if not chat.text.has_template and (template := _template(folder)):
         chat.text.use_template(template)
     if problem:

@@ -121,13 +121,18 @@ def heads_state(entry: CatalogueEntry, *, shipped: frozenset[str], trained: froz
 
 def trained_models(folder: Path) -> frozenset[str]:
     """The names of the models that the heads in the folders under `folder` were trained for."""
-    names = set()
-    for path in folder.glob("*/config.json"):
+    return frozenset(trained_heads(folder))
+
+
+def trained_heads(folder: Path) -> dict[str, Path]:
+    """Folders of heads under `folder`, by the name of the model they were trained for; of several the last by name."""
+    found = {}
+    for path in sorted(folder.glob("*/config.json")):
         try:
-            names.add(str(json.loads(path.read_text(encoding="utf-8"))["base_model"]["name"]))
+            found[str(json.loads(path.read_text(encoding="utf-8"))["base_model"]["name"])] = path.parent
         except (OSError, ValueError, KeyError, TypeError):
             continue  # no heads of ours
-    return frozenset(names)
+    return found
 
 
 def has_template(folder: Path) -> bool:

@@ -102,6 +102,21 @@ def remove(cache: Path, name: str) -> int:
     return freed
 
 
+def discard(cache: Path, name: str) -> int:
+    """Remove what an unfinished download left, and leave the model alone, where there is one; the bytes freed."""
+    if not is_library_name(name):
+        raise LibraryError(f"{name!r} is no name of a model in the library; such names are NAME or ORG/NAME.")
+    folder = cache / name
+    stage = folder.with_name(f".{folder.name}.download")
+    if folder.parent.is_symlink() or not (stage.is_dir() or stage.is_symlink()):
+        return 0
+    freed = _remove_folder(stage)
+    if folder.parent != cache:
+        with contextlib.suppress(OSError):
+            folder.parent.rmdir()
+    return freed
+
+
 def is_heads(folder: Path) -> bool:
     """Whether a folder holds Medusa heads, ours or published, and no model."""
     config = _config(folder)

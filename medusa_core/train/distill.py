@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ _SHORTEST_FOLLOWUP_ROOM = 32  # tokens that a second reply must have room for
 _OPENING_TOKENS = 24  # of a text that a model without a chat template begins itself
 _SHARD_REPLIES = 48
 _PREFILL_CHUNK = 256
-_REPORT_SECONDS = 5.0
+_REPORT_SECONDS = 2.0
 _MOST_DROPS = 500  # prompts in a row
 _STATE_BYTES = 2  # hidden states are kept in bfloat16
 
@@ -71,7 +71,7 @@ def distill(
     *,
     rank: int = 0,
     ranks: int = 1,
-) -> Iterator[Progress]:
+) -> Generator[Progress, None, None]:
     """Write replies into shards in `folder` until `config.tokens` reply tokens are there, earlier runs counted.
 
     Of `ranks` writers this one, number `rank`, writes its share. The progress is in reply tokens, of all writers as
@@ -99,7 +99,7 @@ def distill(
 
 def _write(
     batch: _Batch, jobs: Iterator[_Job], folder: Path, tokens: int, target: int, rank: int, ranks: int
-) -> Iterator[Progress]:
+) -> Generator[Progress, None, None]:
     finished: list[Reply] = []
     yield Progress(_STAGE, tokens * ranks, target * ranks, "tokens")
     reported = time.monotonic()
@@ -118,7 +118,12 @@ def _write(
             finished.clear()
         if time.monotonic() - reported >= _REPORT_SECONDS:
             reported = time.monotonic()
-            yield Progress(_STAGE, min(tokens + batch.reply_tokens, target) * ranks, target * ranks, "tokens")
+            try:
+                yield Progress(_STAGE, min(tokens + batch.reply_tokens, target) * ranks, target * ranks, "tokens")
+            except GeneratorExit:  # paused: whole replies are kept
+                if finished:
+                    write_shard(folder, finished, rank)
+                raise
     if finished:
         write_shard(folder, finished, rank)
 

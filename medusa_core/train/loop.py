@@ -125,11 +125,14 @@ def fit(
         if now - saved >= config.checkpoint_seconds or step == total:
             resume.save(objective, training.optimizer, step, loss)
             saved = now
-        if step % batches.per_epoch == 0:
-            yield TrainingStep(step, total, loss, rate, now - started, evaluate())
-        elif now - reported >= _REPORT_SECONDS:
+        evaluated = step % batches.per_epoch == 0
+        if evaluated or now - reported >= _REPORT_SECONDS:
             reported = now
-            yield TrainingStep(step, total, loss, rate, now - started)
+            try:
+                yield TrainingStep(step, total, loss, rate, now - started, evaluate() if evaluated else ())
+            except GeneratorExit:  # paused: nothing of what was learned is lost
+                resume.save(objective, training.optimizer, step, loss)
+                raise
     training.end()
     return training.loss
 

@@ -117,15 +117,6 @@ def test_time_left() -> None:
     assert cli_train._progress_line(event, 50.0) == "Writing: 400 of 1,000 tokens · 50 tokens/s · 0:12 left"
 
 
-def test_the_rate_leaves_out_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    pace = cli_train._Pace()
-    assert pace.rate("tokens", 5000) == 0
-    now = 110.0
-    assert pace.rate("tokens", 6000) == 100
-
-
 def test_medusa2_then_generate(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ("--model", model, "--dtype", "fp32", "--device", "cpu")
     heads = tmp_path / "heads"

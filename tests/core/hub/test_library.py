@@ -14,7 +14,7 @@ import pytest
 from medusa_core.errors import LibraryError, ModelNotFound, ModelUnsupported
 from medusa_core.hub.bring_in import gguf_folder, import_model
 from medusa_core.hub.check import CheckReport, check
-from medusa_core.hub.library import find, folder_size, installed, licence_of, mark_used, remove
+from medusa_core.hub.library import discard, find, folder_size, installed, licence_of, mark_used, remove
 from medusa_core.hub.listing import is_library_name
 from medusa_core.hub.manifest import FILE, read_manifest
 from medusa_core.tiny import save_tiny_model
@@ -265,3 +265,16 @@ def test_names_that_a_library_may_have() -> None:
         assert is_library_name(name), name
     for name in ("", ".x", "a/.b", "a/b/c", "a..b", "/a", "a/", "a\\b", "a:b", "a\n"):
         assert not is_library_name(name), name
+
+
+def test_discarding_a_download_leaves_the_model_alone(tmp_path: Path) -> None:
+    model, stage = tmp_path / "Maker" / "Tiny", tmp_path / "Maker" / ".Tiny.download"
+    for folder in (model, stage):
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors.part").write_bytes(b"12345")
+    assert discard(tmp_path, "Maker/Tiny") == 5
+    assert model.is_dir()
+    assert not stage.exists()
+    assert discard(tmp_path, "Maker/Tiny") == 0
+    with pytest.raises(LibraryError):
+        discard(tmp_path, "../Tiny")
