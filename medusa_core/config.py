@@ -73,7 +73,7 @@ class HubConfig:
 
     def __post_init__(self) -> None:
         if not self.endpoint.startswith(("https://", "http://")):
-            raise ConfigError(f"endpoint is {self.endpoint!r}; it must begin with https:// (HF_ENDPOINT names a mirror)")
+            raise ConfigError(f"endpoint is {self.endpoint!r}; it must begin with https:// (see HF_ENDPOINT)")
         _within("attempts", self.attempts, 1, 100)
         _within("silence_seconds", self.silence_seconds, 0.01, 3600.0)
         _within("longest_wait", self.longest_wait, 0.0, 86_400.0)
