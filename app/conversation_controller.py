@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.conversations import ImportDamaged, Transcript, from_json, grouped, to_json, to_markdown
+from app.conversations import ImportDamaged, Transcript, from_json, grouped, to_json, to_markdown, without_repeats
 from app.reply_controller import ReplyController
 from app.saving import Saving
 from app.screen import Views
@@ -53,7 +53,7 @@ class ConversationController(QObject):
         sidebar = self._views.sidebar
         with self._saving.guarded():
             if self._words:
-                sidebar.show_hits(self._words, self._store.search(self._words))
+                sidebar.show_hits(self._words, without_repeats(self._store.search(self._words)))
             else:
                 sidebar.show_groups(grouped(self._store.conversations(), datetime.now().astimezone()))
         sidebar.show_current(self._transcript.conversation)

@@ -13,6 +13,7 @@ from app.conversations.errors import (
 from app.conversations.exchange import from_json, to_json, to_markdown
 from app.conversations.messages import Messages
 from app.conversations.records import Conversation, Figures, Hit, Message, MessageState, Role, state_after
+from app.conversations.search import without_repeats
 from app.conversations.store import ConversationStore
 from app.conversations.transcript import Place, Transcript, Turn
 from app.conversations.writer import ReplyWriter
@@ -43,4 +44,5 @@ __all__ = [
     "state_after",
     "to_json",
     "to_markdown",
+    "without_repeats",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,16 @@ def search(database: Database, words: str, limit: int) -> list[Hit]:
         if len(hits) < limit:
             hits += _search(database, place, query, limit - len(hits))
     return hits
+
+
+def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
+    """The same, where a message was found beside its conversation's title: its earliest stands in the title's place."""
+    found = list(hits)
+    earliest: dict[int, Hit] = {}
+    for hit in sorted((hit for hit in found if hit.message is not None), key=lambda hit: hit.message or 0):
+        earliest.setdefault(hit.conversation, hit)
+    first = [earliest.get(hit.conversation, hit) for hit in found if hit.message is None]
+    return first + [hit for hit in found if hit.message is not None and hit not in first]
 
 
 def _search(database: Database, place: _Place, query: Query, limit: int) -> list[Hit]:

@@ -79,7 +79,10 @@ class ChartPages(QWidget):
             tab.setToolTip(what)
             self._tabs.addButton(tab, number)
             row.addWidget(tab)
-        row.addStretch()
+        rest = QWidget()  # the line under the tabs goes on to the edge
+        rest.setProperty("role", "tab-rest")
+        rest.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row.addWidget(rest, 1)
         return row
 
     @property

@@ -121,6 +121,7 @@ def _marked(hit: Hit) -> tuple[str, list[tuple[int, int]]]:
         if found:
             ranges.append((len(text), len(words)))
         elif not text and len(words) > _LEAD:
-            words = "…" + words[-_LEAD:].lstrip()
+            lead = words[-_LEAD:]
+            words = "…" + (lead.partition(" ")[2].lstrip() or lead)  # from the beginning of a word, where there is one
         text += words
     return text, ranges

@@ -48,6 +48,7 @@ class _HeadRow:
         self.candidates = QSpinBox()
         self.candidates.setRange(1, MOST_CANDIDATES)
         self.candidates.setFixedHeight(self.candidates.fontMetrics().lineSpacing() + 10)
+        self.candidates.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.candidates.setAccessibleName(f"Candidates of head {number}")
         self.effective = QLabel()
         for label in (self.share, self.effective):

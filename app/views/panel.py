@@ -79,8 +79,8 @@ class DecodingPanel(QWidget):
         offer.addWidget(self._explore, 0, Qt.AlignmentFlag.AlignCenter)
         for widget in (self._details, self._offer):
             self._under_tree.addWidget(widget)
-        # Room for three lines from the start, so that nothing below moves with what is pointed at.
-        self._under_tree.setFixedHeight(3 * self._details.fontMetrics().lineSpacing())
+        # Room for four lines from the start, so that nothing below moves with what is pointed at.
+        self._under_tree.setFixedHeight(4 * self._details.fontMetrics().lineSpacing())
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 12, 16, 12)
         column.setSpacing(8)
@@ -248,7 +248,8 @@ class DecodingPanel(QWidget):
         if 0 <= index < len(step.nodes) and self._tree.step is step:
             self._details.setText(words.details(step, index).replace("␠", space_mark(small_font())))
         else:
-            line = f"{words.summary(step)} · {words.timing(step)}".replace(" ms", "\u00a0ms")
+            facts = f"{words.summary(step)} · {words.timing(step)}".split(" · ")
+            line = " · ".join(fact.replace(" ", "\u00a0") for fact in facts)  # no figure is cut from its unit
             self._details.setText(f"{line}\n{words.POINTING}")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -36,8 +36,8 @@ SOURCE_HELP = {
     Source.RECYCLING: "What the model thought should follow when it last saw the same token",
 }
 _WHO = {
-    Source.LOOKUP: "Looked up earlier in the conversation",
-    Source.RECYCLING: "Recycled: what the model thought of this token before",
+    Source.LOOKUP: "Looked up earlier",
+    Source.RECYCLING: "Recycled from an earlier step",
 }
 _WHOSE = {Source.HEAD: "Head's"}
 _ORDINALS = ("most likely", "second", "third")
@@ -143,10 +143,10 @@ def _judgement(node: Node) -> list[str]:
     if verdict.threshold is not None:
         lines.append(f"Needed: more than {percent(verdict.threshold)}")
     if verdict.entropy is not None:
-        lines.append(f"Model's entropy here: {verdict.entropy:.2f} nats")
+        lines.append(f"Entropy here: {verdict.entropy:.2f} nats")
     if verdict.drawn is not None:
         drawn = "this token" if verdict.drawn == node.token_id else visible(verdict.drawn_text)
         lines.append(f"Drawn here: {drawn}")
     elif verdict.choice_text and verdict.choice != node.token_id:
-        lines.append(f"The model itself wanted {visible(verdict.choice_text)}")
+        lines.append(f"The model wanted {visible(verdict.choice_text)}")
     return lines

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.conversations import ConversationStore, StoreDamaged
+from app.conversations import ConversationStore, MessageState, StoreDamaged, without_repeats
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,23 @@ def test_titles_come_first_and_snippets_mark_the_words(store: ConversationStore)
     assert hits[1].snippet[:2] == (("Naïve ", False), ("cats", True))
     (hit,) = [hit for hit in store.search("東京") if hit.message]
     assert ("東京", True) in hit.snippet
+
+
+def test_a_title_found_in_its_message_too_is_told_once(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    question = store.messages.ask("zebra stripes")
+    reply = store.messages.begin_reply(question.id)
+    reply.append("A zebra has them.")
+    reply.finish(MessageState.COMPLETE)
+    renamed = store.messages.ask("something else")
+    store.rename(renamed.conversation, "zebra")
+    hits = without_repeats(store.search("zebra"))
+    store.close()
+    assert {(hit.conversation, hit.message) for hit in hits[:2]} == {
+        (question.conversation, question.id),
+        (renamed.conversation, None),
+    }
+    assert [hit.message for hit in hits[2:]] == [reply.message]
 
 
 _SYNTAX = [*'"*()^:-+#%_\\\0', "AND ", "NEAR(", "a", " ", "{"]

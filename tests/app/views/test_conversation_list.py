@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.conversations import Conversation, Group, Hit
 from app.theme import Theme
+from app.views.conversation_delegate import _marked
 from app.views.conversation_list import ConversationList
 
 GROUPS = [
@@ -148,3 +149,12 @@ def test_the_open_conversation_stays_marked_when_the_list_changes(sidebar: Conve
 
 def test_a_pinned_one_is_spoken_as_such(sidebar: ConversationList) -> None:
     assert sidebar.model.index(1).data(Qt.ItemDataRole.AccessibleTextRole) == "Cats, pinned"
+
+
+def test_a_snippet_begins_with_a_whole_word() -> None:
+    hit = Hit(1, "title", 2, (("Write a short story about a ", False), ("lighthouse", True), (" keeper", False)), 0.0)
+    text, ((start, length),) = _marked(hit)
+    assert text == "…short story about a lighthouse keeper"
+    assert text[start : start + length] == "lighthouse"
+    unspaced = Hit(1, "title", 2, (("東" * 40, False), ("京", True)), 0.0)
+    assert _marked(unspaced)[0] == "…" + "東" * 24 + "京"

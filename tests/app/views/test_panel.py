@@ -20,7 +20,7 @@ from app.views.step_bar import StepBar
 from app.views.step_charts import LengthHistogram, TimeChart
 from app.views.step_table import StepTable
 from app.views.tree import TreeView
-from medusa_core.events import Event, Finished, NodeState, Step
+from medusa_core.events import Event, Finished, NodeState, Source, Step, Verdict
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.testing import scripted_reply
 
@@ -57,7 +57,7 @@ def position(panel: DecodingPanel) -> str:
 
 
 def said(panel: DecodingPanel) -> str:
-    return "\n".join(label.text() for label in panel.findChildren(QLabel))
+    return "\n".join(label.text() for label in panel.findChildren(QLabel)).replace("\u00a0", " ")
 
 
 def test_before_the_first_reply_it_says_what_will_appear_and_the_next_step(panel: DecodingPanel) -> None:
@@ -256,8 +256,8 @@ def test_pointing_tells_the_numbers_under_the_tree(panel: DecodingPanel) -> None
     assert verdict.threshold == 0.09
     text = said(panel)
     assert "Needed: more than 9.0 %" in text
-    assert "entropy here: 1.20 nats" in text
-    assert "The model itself wanted" in text
+    assert "Entropy here: 1.20 nats" in text
+    assert "The model wanted" in text
     tree(panel).node_pointed.emit(-1)
     assert "Needed" not in said(panel)
 
@@ -305,3 +305,19 @@ def test_a_low_window_scrolls_the_figures_and_cuts_nothing(panel: DecodingPanel,
     page = panel.pages.charts()
     assert page.height() >= page.minimumSizeHint().height()
     assert page.width() <= panel.pages.width()
+
+
+def test_all_that_is_known_of_a_guess_has_room_under_the_tree(panel: DecodingPanel, qtbot: QtBot) -> None:
+    verdict = Verdict(
+        passed=False, probability=0.012, threshold=0.087, entropy=2.34, choice=7, choice_text="\n        unlikely"
+    )
+    step = next(step for step in ALL if any(node.verdict for node in step.nodes))
+    index = next(index for index, node in enumerate(step.nodes) if node.verdict)
+    node = replace(step.nodes[index], source=Source.LOOKUP, verdict=verdict, text=" considerations", rank=11)
+    panel.show_events([replace(step, nodes=(*step.nodes[:index], node, *step.nodes[index + 1 :]), index=0)])
+    for _ in step.nodes:
+        if tree(panel).pointed == index:
+            break
+        qtbot.keyClick(tree(panel), Qt.Key.Key_Down)
+    assert "Needed: more than 8.7 %" in said(panel)
+    assert panel._details.heightForWidth(panel._details.width()) <= panel._details.height()
