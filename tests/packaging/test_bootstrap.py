@@ -235,3 +235,13 @@ def test_set_up_starts_under_an_old_python_with_nothing_installed(name: str) -> 
 def test_doors_are_open() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     assert "packaging/bootstrap.py" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("command", "script"), bootstrap._SCRIPTS.items())
+def test_scripts_run_in_the_environment(command: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(bootstrap, "ensure_environment", lambda: calls.append(("environment",)))
+    monkeypatch.setattr(bootstrap, "_in_venv", lambda *given: calls.append(given) or 3)
+    assert bootstrap.main([command, "--steps", "10"]) == 3
+    assert calls == [("environment",), (script, "--steps", "10")]
+    assert (ROOT / script).is_file()

@@ -154,7 +154,7 @@ def test_a_pinned_one_is_spoken_as_such(sidebar: ConversationList) -> None:
 def test_a_snippet_begins_with_a_whole_word() -> None:
     hit = Hit(1, "title", 2, (("Write a short story about a ", False), ("lighthouse", True), (" keeper", False)), 0.0)
     text, ((start, length),) = _marked(hit)
-    assert text == "…short story about a lighthouse keeper"
+    assert text == "…a short story about a lighthouse keeper"
     assert text[start : start + length] == "lighthouse"
     unspaced = Hit(1, "title", 2, (("東" * 40, False), ("京", True)), 0.0)
     assert _marked(unspaced)[0] == "…" + "東" * 24 + "京"
