@@ -55,8 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run_demo(Path(given.demo) if given.demo else None)
     from app.application import Options, run
+    from medusa_core.cli_models import hub_config
 
-    return run(Options(profile=given.profile, smoke_test=given.smoke_test, screenshot=given.screenshot))
+    return run(
+        Options(profile=given.profile, smoke_test=given.smoke_test, screenshot=given.screenshot, hub=hub_config)
+    )
 
 
 if __name__ == "__main__":

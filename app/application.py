@@ -16,51 +16,40 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
+from app.building import build_views
 from app.controller import Controller, Phase
 from app.conversations import AlreadyOpen, ConversationStore, StoreError
 from app.crash_log import CrashLog
 from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
+from app.library_jobs import HubSource
 from app.memory import in_words, resident_bytes
+from app.models_controller import ModelsController
 from app.option_table import BY_KEY
-from app.options import Choice
 from app.panel_controller import PanelController
 from app.screen import Views
 from app.settings import Settings, load_settings, read_settings
 from app.single_instance import Doorbell, address_of, ring
 from app.smoke_test import Asking, Finding, Trial
+from app.training_controller import TrainingController
 from app.views.about import AboutDialog
-from app.views.chat import Chat
-from app.views.composer import Composer
-from app.views.conversation_list import ConversationList
-from app.views.notices import Notice, NoticeArea, Topic, Way
-from app.views.page import column_width
-from app.views.panel import DecodingPanel
-from app.views.settings_dialog import SettingsDialog
-from app.views.undo_bar import UndoBar
-from app.views.window import MainWindow
-from app.wiring import connect_conversations, connect_model, connect_replies
+from app.views.notices import Notice, Topic, Way
+from app.wiring import connect_conversations, connect_model, connect_models, connect_replies
 from app.worker import Worker
-from medusa_core.config import ModelConfig
+from medusa_core.config import HubConfig, ModelConfig
 from medusa_core.errors import ConfigError, DiskFull
 from medusa_core.events import Progress
 
 NAME = "medusa-chat"
 VERSION = "0.1.0"
 SETTINGS_FILE = "settings.json"
-SUGGESTIONS = (
-    "Explain how a rainbow forms.",
-    "Write a short story about a lighthouse keeper.",
-    "Give me five ideas for a rainy weekend.",
-)
 _MEMORY_EVERY_MS = 2000
 _UNDO_SECONDS = 30 * 24 * 3600.0  # what was deleted stays in the file for so long
 _PATIENCE_SECONDS = 8.0  # for a step, or for the import of the numeric libraries, to end
@@ -73,13 +62,15 @@ class Options:
     profile: Path | None = None  # keeps all data, models included
     smoke_test: bool = False
     screenshot: Path | None = None
+    hub: HubSource = HubConfig  # asked when something is wanted from there
 
 
 class Application(QObject):
     """The window and all behind it, connected."""
 
-    def __init__(self, profile: Path, cache: Path, opener: Opener) -> None:
-        """Raises AlreadyOpen where another process has the profile's conversations open."""
+    def __init__(self, profile: Path, cache: Path, opener: Opener, hub: HubSource = HubConfig) -> None:
+        """`hub`: asked when something is wanted from there. Raises AlreadyOpen where another process has the profile's
+        conversations open."""
         super().__init__()
         self.store, trouble = _open_store(profile)
         self._garbage = GuiGarbage(self)
@@ -90,12 +81,14 @@ class Application(QObject):
         self.theme = self._themes[_theme_name(settings["theme"])]
         self._font_size = _font_size(settings)
         looks.apply(_running(), self.theme, self._font_size)
-        self.views = _build_views(self.theme)
+        self.views = build_views(self.theme)
         self.window = self.views.window
         self.worker = Worker(self)
         self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file, self.store)
         self.panel_controller = PanelController(self.views, self.controller, self.theme)
-        self._closed_cleanly = True
+        self.models = ModelsController(self.window, self.controller, cache, hub)
+        self.training = TrainingController(self.window, self.controller, self.store, cache.parent, self.theme)
+        self._closed_cleanly, self._settled = True, False
         self._doorbell = Doorbell(self)
         self._connect()
         if self.store.is_saved:
@@ -121,6 +114,8 @@ class Application(QObject):
         connect_model(self.views, self.controller)
         connect_replies(self.views, self.controller.replies)
         connect_conversations(self.views, self.controller.conversations)
+        connect_models(self.views, self.models, self.training)
+        self.views.chat.recording_asked.connect(self.show_recording)
 
     def _restore_window(self) -> None:
         try:
@@ -145,10 +140,15 @@ class Application(QObject):
         for view in (views.window, views.sidebar, views.chat, views.notices, views.panel, views.dialog):
             view.set_theme(theme)
         self.panel_controller.set_theme(theme)
+        self.training.set_theme(theme)
 
     def show_memory(self) -> None:
         """Say in the status line what the app takes."""
         self.window.status_line.show_memory(in_words(resident_bytes()))
+
+    def show_recording(self) -> None:
+        """A reply that was recorded, for whoever has no model."""
+        self.panel_controller.open_example(0)
 
     def show_about(self) -> None:
         """The page about the app."""
@@ -182,9 +182,11 @@ class Application(QObject):
 
     def settle(self, phase: object) -> None:
         """A loaded model brings a million objects that stay: collecting garbage must not look through them again."""
-        if phase is Phase.READY:
-            self.controller.phase_changed.disconnect(self.settle)
+        if phase is Phase.READY and not self._settled:
             self._garbage.settle()
+        elif phase is Phase.LOADING and self._settled:
+            self._garbage.loosen()
+        self._settled = phase is Phase.READY or (self._settled and phase is not Phase.LOADING)
 
     def close(self) -> None:
         """Keep what is to be kept, stop the job and end its thread."""
@@ -198,7 +200,9 @@ class Application(QObject):
         self.panel_controller.close()
         self.views.dialog.close()
         self.window.hide()  # the thread may need a moment; nobody has to watch
-        self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS)
+        self.training.close()
+        asides = self.models.close(_PATIENCE_SECONDS)
+        self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS) and asides
         if self._closed_cleanly:
             self._garbage.stop()
 
@@ -221,7 +225,7 @@ def run(options: Options) -> int:
         status, cleanly = 0, True
         for make_trial in trials or [None]:
             try:
-                application = Application(profile, cache, _open_chat)
+                application = Application(profile, cache, _open_chat, options.hub)
             except AlreadyOpen as error:
                 return _send_to_first(error)
             sys.excepthook = application.tell_unexpected
@@ -309,19 +313,6 @@ def _open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Ch
     from medusa_core.opening import open_chat  # in the worker's thread, once the window has painted
 
     return (yield from open_chat(config, cache))
-
-
-def _build_views(theme: looks.Theme) -> Views:
-    chat = Chat(theme, SUGGESTIONS)
-    width = column_width(chat)
-    notices, undo, composer = NoticeArea(theme, width), UndoBar(width), Composer(width)
-    sidebar, panel = ConversationList(theme), DecodingPanel()
-    panel.set_theme(theme)
-    acceptance: Any = BY_KEY["acceptance"]
-    if not isinstance(acceptance, Choice):
-        raise TypeError(f"the option 'acceptance' is a {type(acceptance).__name__}, not a Choice")
-    window = MainWindow(theme, acceptance, sidebar, (chat, notices, undo, composer), panel)
-    return Views(window, sidebar, chat, composer, notices, undo, panel, SettingsDialog(theme, window))
 
 
 def _theme_name(choice: str) -> str:

@@ -33,6 +33,10 @@ from medusa_core.errors import ConfigError
 from medusa_core.events import Progress
 
 _SAVE_AFTER_MS = 400
+_WITHOUT_MODEL = (
+    "Get one from the Hub, or bring in a model’s folder or a .gguf file that you have. "
+    "A recorded reply can be explored without any model."
+)
 
 
 class Phase(Enum):
@@ -63,6 +67,7 @@ class Controller(QObject):
         self._model: ChatModel | None = None
         self._loaded_as: ModelConfig | None = None
         self._reload_after_reply = False
+        self._aside_reason = ""
         self._throttle = Throttle(self)
         transcript = Transcript(store)
         self.saving = Saving(transcript, views.notices)
@@ -108,10 +113,19 @@ class Controller(QObject):
         """The loaded model."""
         return self._model
 
-    def run_aside(self, job: Job) -> bool:
-        """Run a job of the model beside the conversation; `aside_ended` tells its end. False where it cannot be now."""
+    @property
+    def loaded_as(self) -> ModelConfig | None:
+        """What the model was loaded as, or is being loaded as."""
+        return self._loaded_as
+
+    def run_aside(self, job: Job, reason: str) -> bool:
+        """Run a job of the model beside the conversation; `aside_ended` tells its end. False where it cannot be now.
+
+        `reason`: why nothing can be sent meanwhile.
+        """
         if self.phase is not Phase.READY:
             return False
+        self._aside_reason = reason
         self._set_phase(Phase.ASIDE)
         self._worker.run(job)
         return True
@@ -279,7 +293,7 @@ class Controller(QObject):
             Phase.LOADING: (ComposerState.WAITING, "The model is being loaded; you can already type."),
             Phase.READY: (ComposerState.READY, ""),
             Phase.REPLYING: (ComposerState.REPLYING, ""),
-            Phase.ASIDE: (ComposerState.REPLYING, "The last question runs again without drafting."),
+            Phase.ASIDE: (ComposerState.REPLYING, self._aside_reason),
         }[phase]
         self._views.composer.set_state(state, reason)
         self._show_hint()
@@ -298,9 +312,7 @@ class Controller(QObject):
                 "One moment", "The model is being loaded. The first time takes longer.", suggest=False
             )
         else:
-            self._views.chat.set_hint(
-                "No model is loaded", "Try again, or choose another in the settings.", suggest=False
-            )
+            self._views.chat.set_hint("No model is loaded", _WITHOUT_MODEL, suggest=False, without_model=True)
 
     def _show_facts(self) -> None:
         if self.phase is Phase.LOADING:
@@ -310,5 +322,6 @@ class Controller(QObject):
             return
         info = self._model.info
         used = f"Context {grouped(self.replies.context_tokens)} of {grouped(info.context_size)} tokens"
-        reason = drafting_reason(info, self.settings["drafter"]) or info.heads_problem or self.replies.step_note
+        reason = drafting_reason(info, self.settings["drafter"]) or info.heads_problem
+        reason = reason or self.replies.step_note or info.heads_note
         self._views.window.show_facts(SEPARATOR.join(model_words(info)), used, reason)

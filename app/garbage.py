@@ -36,6 +36,11 @@ class GuiGarbage(QObject):
         gc.collect()
         gc.freeze()
 
+    def loosen(self) -> None:
+        """A model went that was there to stay: find what it left in circles, before the next one needs the memory."""
+        gc.unfreeze()
+        gc.collect()
+
     def stop(self) -> None:
         """Give back to the automatic collector; for when no other thread is left."""
         self._timer.stop()

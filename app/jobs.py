@@ -100,6 +100,8 @@ def model_words(info: ModelInfo) -> tuple[str, ...]:
 
 def drafting_reason(info: ModelInfo, drafter: str) -> str:
     """Why nothing is drafted; "" where something is."""
+    if info.drafting_problem:
+        return info.drafting_problem
     if drafter == "none":
         return "Drafting is off in the settings: each step writes one token."
     if drafter == "medusa" and not info.num_heads:

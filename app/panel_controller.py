@@ -28,6 +28,7 @@ from medusa_core.events import Step, StopReason
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.model_info import Measured
 
+_PROVING = "The last question runs again without drafting."
 _NO_MODEL = "No model is loaded."
 _BUSY = "The model is busy; wait for the end of the reply, or stop it."
 _OTHER_REPLY = "Only the last reply can be run again: ask it anew, or regenerate it."
@@ -136,7 +137,7 @@ class PanelController(QObject):
         if drafted is None:
             return
         claim = claim_of(asked.config.acceptance)
-        if not self._controller.run_aside(proving(model, asked, begun, drafted, claim)):
+        if not self._controller.run_aside(proving(model, asked, begun, drafted, claim), _PROVING):
             return
         self._proving, self._drafted, self._claim, self._plain = asked, drafted, claim, ReplyMetrics()
         self._page.begin(claim, drafted.tokens_per_second)

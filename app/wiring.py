@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from app.controller import Controller
 from app.conversation_controller import ConversationController
+from app.models_controller import ModelsController
 from app.reply_controller import ReplyController
 from app.screen import Views
+from app.training_controller import TrainingController
 
 
 def connect_model(views: Views, controller: Controller) -> None:
@@ -53,3 +55,11 @@ def connect_conversations(views: Views, conversations: ConversationController) -
     views.sidebar.all_removal_asked.connect(conversations.remove_all)
     views.sidebar.export_asked.connect(conversations.export)
     views.sidebar.import_asked.connect(conversations.import_file)
+
+
+def connect_models(views: Views, models: ModelsController, training: TrainingController) -> None:
+    """Models and their heads."""
+    views.window.models_requested.connect(models.open)
+    views.chat.models_asked.connect(models.open)
+    views.window.training_requested.connect(training.open)
+    models.training_asked.connect(training.open)

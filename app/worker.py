@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QThread, Signal
@@ -22,6 +23,30 @@ SLOW_STEPS_PER_SECOND = 4
 
 StopCheck = Callable[[], bool]
 Job = Callable[[StopCheck], Generator[object, None, object]]
+
+
+class Stopped:
+    """The value of a job that was asked to stop."""
+
+
+STOPPED = Stopped()
+
+
+def stoppable(make: Callable[[], Generator[object, None, object]]) -> Job:
+    """The job of running a generator until it ends or is asked to stop; stopped, it is closed and gives STOPPED."""
+
+    def job(stop: StopCheck) -> Generator[object, None, object]:
+        with closing(make()) as events:
+            while True:
+                if stop():
+                    return STOPPED
+                try:
+                    event = next(events)
+                except StopIteration as end:
+                    return end.value
+                yield event
+
+    return job
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +130,7 @@ class Worker(QObject):
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             self._run(job)
+            del job  # it may hold a model, whose memory the next one needs
 
     def _run(self, job: Job) -> None:
         try:

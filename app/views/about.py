@@ -33,6 +33,8 @@ KEYS = (
     ("← →", "In the panel: previous or next step"),
     ("↑ ↓  Enter", "In the tree: another node, and what can be done with it"),
     ("Click, or Enter", "On a word of a reply: show the step that wrote it"),
+    ("Ctrl+M", "Models: get, import, switch, remove"),
+    ("Ctrl+H", "Train heads for the loaded model"),
     ("Ctrl+,", "Settings"),
     ("F1", "This page"),
 )

@@ -29,6 +29,8 @@ class Chat(FollowingPage):
     """Every message of the conversation."""
 
     suggestion_chosen = Signal(str)
+    models_asked = Signal()
+    recording_asked = Signal()
     # Of a message, by the number of its turn:
     step_chosen = Signal(int, int)  # and the index of the step
     edited = Signal(int, str)  # and the question's new wording
@@ -46,13 +48,15 @@ class Chat(FollowingPage):
         self._held: Reply | None = None
         self._welcome = Welcome(suggestions)
         self._welcome.chosen.connect(self.suggestion_chosen)
+        self._welcome.models_asked.connect(self.models_asked)
+        self._welcome.recording_asked.connect(self.recording_asked)
         self.fill(self._welcome)
 
     # What it shows
 
-    def set_hint(self, title: str, text: str, *, suggest: bool) -> None:
-        """What an empty conversation says; with `suggest`, questions to begin with."""
-        self._welcome.say(title, text, suggest=suggest)
+    def set_hint(self, title: str, text: str, *, suggest: bool, without_model: bool = False) -> None:
+        """What an empty conversation says; with `suggest`, questions to begin with; else what to do without a model."""
+        self._welcome.say(title, text, suggest=suggest, without_model=without_model)
 
     def clear(self) -> None:
         """Back to an empty conversation."""

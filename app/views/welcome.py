@@ -14,6 +14,8 @@ class Welcome(QWidget):
     """Centred a little above the middle."""
 
     chosen = Signal(str)
+    models_asked = Signal()
+    recording_asked = Signal()
 
     def __init__(self, suggestions: Sequence[str]) -> None:
         super().__init__()
@@ -31,6 +33,16 @@ class Welcome(QWidget):
         column.addSpacing(8)
         for button in self._buttons:
             column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.models_button, self.recording_button = (
+            QPushButton("Get or import a model"),
+            QPushButton("See a recorded reply"),
+        )
+        self.models_button.setProperty("role", "primary")
+        self.models_button.clicked.connect(self.models_asked)
+        self.recording_button.clicked.connect(self.recording_asked)
+        for button in (self.models_button, self.recording_button):
+            button.hide()
+            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(3)
 
     def _button(self, text: str) -> QPushButton:
@@ -44,9 +56,11 @@ class Welcome(QWidget):
         if isinstance(button, QPushButton):
             self.chosen.emit(button.text())
 
-    def say(self, title: str, text: str, *, suggest: bool) -> None:
-        """Say this; with `suggest`, offer the questions."""
+    def say(self, title: str, text: str, *, suggest: bool, without_model: bool = False) -> None:
+        """Say this; with `suggest`, offer the questions; `without_model`, what can be done without one."""
         self._title.setText(title)
         self._text.setText(text)
         for button in self._buttons:
             button.setVisible(suggest)
+        for button in (self.models_button, self.recording_button):
+            button.setVisible(without_model)

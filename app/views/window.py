@@ -42,6 +42,8 @@ class MainWindow(QMainWindow):
     new_chat_requested = Signal()
     settings_requested = Signal()
     about_requested = Signal()
+    models_requested = Signal()
+    training_requested = Signal()
     stop_requested = Signal()
     search_requested = Signal()
     regenerate_requested = Signal()
@@ -95,6 +97,8 @@ class MainWindow(QMainWindow):
         self.sidebar_action.toggled.connect(self._toggle_sidebar)
         self.new_chat_action = self._action("New chat", "Ctrl+N", "mdi6.square-edit-outline")
         self.new_chat_action.triggered.connect(self.new_chat_requested)
+        self.models_action = self._action("Models", "Ctrl+M", "mdi6.cube-outline")
+        self.models_action.triggered.connect(self.models_requested)
         self.settings_action = self._action("Settings", "Ctrl+,", "mdi6.cog-outline")
         self.settings_action.triggered.connect(self.settings_requested)
         self.about_action = self._action("About", "F1", "mdi6.information-outline")
@@ -107,6 +111,7 @@ class MainWindow(QMainWindow):
         self._unseen("Stop the reply", "Esc", self.stop_requested)
         self.search_action = self._unseen("Search", "Ctrl+K", self._search)
         self.regenerate_action = self._unseen("Regenerate the last reply", "Ctrl+R", self.regenerate_requested)
+        self.training_action = self._unseen("Train heads for this model", "Ctrl+H", self.training_requested)
         self._unseen("Previous variant", "Alt+Left", self.previous_variant_requested)
         self._unseen("Next variant", "Alt+Right", self.next_variant_requested)
 
@@ -159,7 +164,8 @@ class MainWindow(QMainWindow):
         label.setContentsMargins(0, 0, 4, 0)
         bar.addWidget(label)
         bar.addWidget(self.rule_box)
-        for action in (self.tint_action, self.panel_action, self.settings_action, self.about_action):
+        last = (self.models_action, self.settings_action, self.about_action)
+        for action in (self.tint_action, self.panel_action, *last):
             bar.addAction(action)
         for action in self._icons:
             button = bar.widgetForAction(action)

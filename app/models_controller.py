@@ -1,0 +1,294 @@
+"""The model manager: what a person wants done with models and heads, and what becomes of it.
+
+Downloads and everything else on the disk run on workers of their own, so that chatting goes on meanwhile; nothing goes
+to the network unless it was asked for. Knows nothing of widgets' insides, of connections or of how models are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QWidget
+
+from app import durations
+from app.controller import Controller, Phase
+from app.library_jobs import HubSource, checking, discarding, getting, importing, looking, removing
+from app.memory import in_words
+from app.shelf import NotFitting, Shelf, Thing, Wanted
+from app.task_queue import TaskQueue
+from app.views.model_manager import ModelManager
+from app.views.transfers import State, Transfer
+from app.worker import STOPPED, Failure, Job
+from medusa_core.events import Progress
+from medusa_core.hub.check import CheckReport
+from medusa_core.hub.client import DownloadProgress
+
+_LOOK = "look"
+_SEPARATOR = "  ·  "
+
+
+class ModelsController(QObject):
+    """One method per intent, and one per report of the two workers."""
+
+    training_asked = Signal()  # heads for the loaded model
+
+    def __init__(self, window: QWidget, controller: Controller, cache: Path, hub: HubSource) -> None:
+        super().__init__()
+        self._window, self._controller, self._cache, self._hub = window, controller, cache, hub
+        self.manager: ModelManager | None = None
+        self.shelf = Shelf()
+        self.transfers: dict[str, Transfer] = {}
+        self._wanted: dict[str, Wanted] = {}  # by key of their transfers
+        self._cancelled: set[str] = set()
+        self._checks: dict[str, str] = {}
+        self.downloads, self.library = TaskQueue(self), TaskQueue(self)
+        for queue in (self.downloads, self.library):
+            queue.began.connect(self._take_start)
+            queue.told.connect(self._take_report)
+            queue.ended.connect(self._take_end)
+        controller.phase_changed.connect(self._take_phase)
+
+    def open(self) -> None:
+        """Show the manager, and look through the folder of models."""
+        if self.manager is None:
+            self.manager = ModelManager(self._window)
+            self._connect(self.manager)
+        self.look()
+        self._show()
+        self.manager.show()
+        self.manager.raise_()
+        self.manager.activateWindow()
+
+    def _connect(self, manager: ModelManager) -> None:
+        manager.use_asked.connect(self.use)
+        manager.removal_asked.connect(self.remove)
+        manager.check_asked.connect(self.check)
+        manager.reveal_asked.connect(self.reveal)
+        manager.get_asked.connect(self.get)
+        manager.import_asked.connect(self.bring_in)
+        manager.training_asked.connect(self.training_asked)
+        manager.transfers.pause_asked.connect(self.pause)
+        manager.transfers.resume_asked.connect(self.resume)
+        manager.transfers.cancel_asked.connect(self.cancel)
+        manager.transfers.anyway_asked.connect(self.get_anyway)
+
+    def close(self, seconds: float) -> bool:
+        """The app ends: downloads are paused; False where a worker does not end in time."""
+        if self.manager is not None:
+            self.manager.close()
+        ended = [queue.close(seconds) for queue in (self.downloads, self.library)]
+        return all(ended)
+
+    # Intents, of things on this machine
+
+    def look(self) -> None:
+        """See what is there now."""
+        self.library.add(_LOOK, looking(self._cache, self._controller.settings.model()))
+
+    def use(self, key: str) -> None:
+        """Load a model with heads that suit it; or heads, and the model they are for where that is here."""
+        thing = self.shelf.thing(key)
+        if thing is None:
+            return
+        if thing.entry.kind == "model":
+            model, heads = thing, self.shelf.heads_for(thing)
+        else:
+            model, heads = self.shelf.model(thing.base) if thing.base else None, thing.setting
+        if model is not None:
+            self._controller.change_setting("model", model.setting)
+        self._controller.change_setting("heads", heads)
+        self._controller.load()
+
+    def remove(self, key: str) -> None:
+        """Delete it from the disk; what is in use stays."""
+        thing = self.shelf.thing(key)
+        if thing is not None and key not in self._uses():
+            self._run_aside(f"remove:{key}", thing.entry.name, removing(thing))
+
+    def check(self, key: str) -> None:
+        """Compare its files with what arrived."""
+        thing = self.shelf.thing(key)
+        if thing is not None:
+            self._checks.pop(key, None)
+            self._run_aside(f"check:{key}", thing.entry.name, checking(thing))
+
+    def reveal(self, key: str) -> None:
+        """Show its folder in the system's file manager."""
+        QDesktopServices.openUrl(QUrl.fromLocalFile(key))
+
+    # Intents, of things that are to come
+
+    def get(self, wanted: Wanted) -> None:
+        """Download it, after those that were asked for before."""
+        key = f"get:{wanted.name}"
+        if self.downloads.has(key):
+            return
+        self._wanted[key] = wanted
+        self._cancelled.discard(key)
+        self._set(Transfer(key, wanted.name, State.WAITING, "waits for the download before it", can_pause=True))
+        config = self._controller.settings.model()
+        self.downloads.add(key, getting(wanted, self._cache, self._hub, config))
+
+    def get_anyway(self, key: str) -> None:
+        """Download what does not fit this machine."""
+        if key in self._wanted:
+            self.get(replace(self._wanted[key], anyway=True))
+
+    def bring_in(self, sources: Sequence[Path]) -> None:
+        """Copy folders, and convert GGUF files, into the library."""
+        for source in sources:
+            self._run_aside(f"import:{source}", source.name, importing(source, self._cache))
+
+    def pause(self, key: str) -> None:
+        """Stop a download; what came stays."""
+        self.downloads.stop(key)
+
+    def resume(self, key: str) -> None:
+        """Go on with a download."""
+        if key in self._wanted:
+            self.get(self._wanted[key])
+
+    def cancel(self, key: str) -> None:
+        """Stop it and forget what came of it; of what is over already, only the row goes."""
+        self._cancelled.add(key)
+        if self.downloads.has(key):
+            self.downloads.stop(key)
+        elif self.library.has(key):
+            self.library.stop(key)
+        else:
+            self._forget(key)
+
+    # Reports
+
+    def _take_start(self, key: str) -> None:
+        if key in self.transfers:
+            self._set(replace(self.transfers[key], state=State.RUNNING, text="", share=None))
+
+    def _take_report(self, key: str, event: object) -> None:
+        if isinstance(event, Shelf):
+            self._take_shelf(event)
+        elif isinstance(event, Progress) and key in self.transfers:
+            share = event.done / event.total if event.total else None
+            self._set(replace(self.transfers[key], text=progress_words(event), share=share))
+
+    def _take_end(self, key: str, result: object) -> None:
+        if isinstance(result, Shelf):
+            self._take_shelf(result)
+            return
+        if key not in self.transfers:
+            if key.startswith("discard:"):
+                self.look()
+            return
+        if isinstance(result, Failure):
+            self._set(replace(self.transfers[key], state=State.FAILED, text=result.message))
+        elif isinstance(result, NotFitting):
+            self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message))
+        elif result is STOPPED:
+            self._take_stop(key)
+        else:
+            self._take_success(key, result)
+        self.look()
+
+    def _take_stop(self, key: str) -> None:
+        if key in self._cancelled or key not in self._wanted:
+            self._forget(key)
+        else:
+            text = self.transfers[key].text or "nothing yet"
+            self._set(replace(self.transfers[key], state=State.PAUSED, text=f"paused{_SEPARATOR}{text}"))
+
+    def _take_success(self, key: str, result: object) -> None:
+        if isinstance(result, CheckReport):
+            self.transfers.pop(key)
+            self._checks[key.removeprefix("check:")] = check_words(result)
+            self._show()
+            return
+        said = f"{in_words(result)} are free again." if isinstance(result, int) else "On this computer now."
+        self._wanted.pop(key, None)
+        self._set(replace(self.transfers[key], state=State.DONE, text=said))
+
+    def _take_shelf(self, shelf: Shelf) -> None:
+        """A new look; whether models fit is kept from the one before until it is worked out again."""
+        known = {offer.entry.model: offer.fits for offer in self.shelf.offers}
+        offers = [
+            replace(offer, fits=known.get(offer.entry.model)) if offer.fits is None else offer for offer in shelf.offers
+        ]
+        self.shelf = replace(shelf, offers=tuple(offers))
+        for broken in shelf.unfinished:
+            key = f"get:{broken.name}"
+            if key not in self.transfers and not self.library.has(f"discard:{broken.name}"):
+                self._wanted[key] = Wanted(broken.repo, broken.gguf, broken.revision)
+                text = f"paused{_SEPARATOR}{in_words(broken.done)} of {in_words(broken.total)}"
+                share = broken.done / broken.total if broken.total else None
+                self.transfers[key] = Transfer(key, broken.name, State.PAUSED, text, share, can_pause=True)
+        self._show()
+
+    def _take_phase(self, _phase: object) -> None:
+        self._show()
+
+    # What the manager shows
+
+    def _run_aside(self, key: str, name: str, job: Job) -> None:
+        if not self.library.has(key):
+            self._set(Transfer(key, name, State.WAITING, "waits"))
+            self.library.add(key, job)
+
+    def _set(self, transfer: Transfer) -> None:
+        before = self.transfers.get(transfer.key)
+        self.transfers[transfer.key] = transfer
+        if self.manager is not None:
+            self.manager.transfers.show_transfers(list(self.transfers.values()))
+            if before is None or before.state is not transfer.state:
+                self._show()
+
+    def _forget(self, key: str) -> None:
+        transfer = self.transfers.pop(key)
+        if self._wanted.pop(key, None) is not None and transfer.state is not State.DONE:
+            self.library.add(f"discard:{transfer.name}", discarding(self._cache, transfer.name))
+        self._show()
+
+    def _show(self) -> None:
+        if self.manager is None:
+            return
+        self.manager.transfers.show_transfers(list(self.transfers.values()))
+        over = (State.DONE, State.REFUSED)
+        underway = {self._wanted[key].repo for key in self._wanted if self.transfers[key].state not in over}
+        self.manager.show_shelf(self.shelf, self._uses(), self._checks, underway)
+
+    def _uses(self) -> dict[str, str]:
+        """By key: the model and heads that are loaded, or being loaded."""
+        config = self._controller.loaded_as
+        if config is None:
+            return {}
+        words = "being loaded" if self._controller.phase is Phase.LOADING else "in use"
+        named = {"model": config.model, "heads": config.heads}
+        return {thing.key: words for thing in self.shelf.things if _means(named[thing.entry.kind], thing)}
+
+
+def _means(setting: str, thing: Thing) -> bool:
+    """Whether a setting names this thing."""
+    return setting in (thing.setting, thing.entry.name) or Path(setting).expanduser() == thing.entry.folder
+
+
+def progress_words(event: Progress) -> str:
+    """How far something is, how fast it goes, and how long it takes."""
+    if event.unit != "bytes" or not event.total:
+        return event.stage
+    parts = [f"{in_words(round(event.done))} of {in_words(round(event.total))}"]
+    if isinstance(event, DownloadProgress):
+        if event.rate > 0:
+            parts.append(f"{event.rate / 1e6:.1f} MB/s")
+        if event.seconds_left is not None:
+            parts.append(f"{durations.in_words(event.seconds_left)} left")
+    return _SEPARATOR.join([*parts, event.stage])
+
+
+def check_words(report: CheckReport) -> str:
+    """What verifying found."""
+    if not report.whole:
+        return f"Damaged: {'; '.join(report.problems)}. Remove it and get it again."
+    compared = f"{report.files} files as they arrived" if report.files else "no checksums to compare with"
+    return f"Whole: {compared}, {report.tensors} tensors."

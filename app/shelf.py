@@ -1,0 +1,155 @@
+"""What is on the shelf: models and heads on this machine, and those that can be had; and the words for each.
+
+Plain data, made by `library_jobs.py`. Knows nothing of widgets, of the disk, or of connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.memory import in_words
+from medusa_core.hub import DEFAULT, DEFAULT_MODEL_NAME, NONE
+from medusa_core.hub.catalogue import CatalogueEntry, HeadsState
+from medusa_core.hub.download import Unfinished, library_name
+from medusa_core.hub.library import Installed
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A model, or heads, on this machine."""
+
+    entry: Installed
+    library: Path  # the folder of models, or that of heads that were trained here
+    trained_here: bool = False
+    base: str = ""  # of heads: the name of the model they are for; "" where nothing says it
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other."""
+        return str(self.entry.folder)
+
+    @property
+    def setting(self) -> str:
+        """What the settings call it."""
+        if self.trained_here:
+            return str(self.entry.folder)
+        is_default = self.entry.kind == "model" and self.entry.name == DEFAULT_MODEL_NAME
+        return DEFAULT if is_default else self.entry.name
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model of the catalogue."""
+
+    entry: CatalogueEntry
+    heads: HeadsState
+    fits: str | None = None  # the precision it fits this machine in; "": it does not; None: not worked out yet
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """All of it."""
+
+    things: tuple[Thing, ...] = ()
+    unfinished: tuple[Unfinished, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+    def thing(self, key: str) -> Thing | None:
+        """One of the things."""
+        return next((thing for thing in self.things if thing.key == key), None)
+
+    def model(self, name: str) -> Thing | None:
+        """A model on this machine by its name, with its maker or without."""
+        models = [thing for thing in self.things if thing.entry.kind == "model"]
+        return next((thing for thing in models if name in (thing.entry.name, short(thing.entry.name))), None)
+
+    def has(self, name: str) -> bool:
+        """Whether the library has something of exactly this name."""
+        return any(thing.entry.name == name and not thing.trained_here for thing in self.things)
+
+    def heads_for(self, model: Thing) -> str:
+        """What the settings call the heads to load with a model: those trained here before those that were got.
+
+        The default model comes with heads of its own; others are chosen by hand.
+        """
+        if model.setting == DEFAULT:
+            return DEFAULT
+        fitting = [
+            thing for thing in self.things if thing.entry.kind == "heads" and thing.base == short(model.entry.name)
+        ]
+        fitting.sort(key=lambda thing: not thing.trained_here)
+        return fitting[0].setting if fitting else NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Something to get from the Hub."""
+
+    repo: str
+    gguf: str = ""
+    revision: str = "main"
+    anyway: bool = False  # also where it does not fit into memory
+
+    @property
+    def name(self) -> str:
+        """As the library will call it."""
+        return library_name(self.repo, self.gguf)
+
+
+@dataclass(frozen=True, slots=True)
+class NotFitting:
+    """It was not downloaded, since this machine has no memory for it."""
+
+    wanted: Wanted
+    message: str
+
+
+def short(name: str) -> str:
+    """A model's name without its maker."""
+    return name.rpartition("/")[2]
+
+
+def thing_facts(thing: Thing) -> str:
+    """Kind, size, precision, licence, last use."""
+    entry = thing.entry
+    kind = entry.kind
+    if kind == "heads":
+        kind = "heads, trained here" if thing.trained_here else "heads"
+        kind = f"{kind}, for {thing.base}" if thing.base else kind
+    licence = entry.licence or ("" if thing.trained_here else "licence unknown")
+    parts = [kind.capitalize(), in_words(entry.size), entry.dtype, licence, used_words(entry.last_used)]
+    return "  ·  ".join(filter(None, parts))
+
+
+def used_words(used: datetime | None) -> str:
+    """When something was last used."""
+    if used is None:
+        return "not used yet"
+    day, today = used.astimezone().date(), datetime.now().astimezone().date()
+    if day == today:
+        return "last used today"
+    return f"last used {day.day} {day:%b %Y}"
+
+
+def offer_facts(offer: Offer) -> str:
+    """Download, licence, whether it fits, its heads."""
+    entry = offer.entry
+    fits = {None: "", "": "does not fit this machine"}.get(offer.fits, f"fits this machine in {offer.fits}")
+    size = f"{in_words(entry.size)} to download" if entry.size else "comes with the app"
+    licence = f"{entry.licence}, its makers ask to agree to terms" if entry.gated else entry.licence
+    return "  ·  ".join(filter(None, (size, licence, fits, f"heads: {offer.heads}")))
+
+
+def free_name(wanted: str, taken: Sequence[str]) -> str:
+    """A name for an import that the library takes: letters, digits, . _ -, and not there yet."""
+    kept = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "-" for each in wanted)
+    while ".." in kept:
+        kept = kept.replace("..", ".")
+    name = kept.strip("-._") or "model"
+    number = 1
+    while (found := name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    return found

@@ -1,0 +1,324 @@
+"""The model manager in the whole app: get, pause, go on after a restart, import, verify, switch, remove."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QDropEvent
+from pytestqt.qtbot import QtBot
+
+from app.application import Application
+from app.controller import Phase
+from app.memory import resident_bytes
+from app.shelf import Wanted
+from app.views.model_manager import ModelManager
+from app.views.transfers import State
+from medusa_core.config import HubConfig
+from medusa_core.events import Progress
+from medusa_core.hub import fitting
+from medusa_core.opening import open_chat
+from medusa_core.testing import ReplayChat, scripted_reply
+from medusa_core.tiny import save_tiny_model
+from tests.core.hub.conftest import FakeHub, Repo
+
+Start = Callable[..., Application]
+KEY, NAME = "get:Maker/Tiny", "Maker/Tiny"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A Hub on this machine with one tiny model."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    hub = FakeHub()
+    yield hub
+    hub.close()
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_model(tmp_path_factory.mktemp("made") / "Tiny", seed=3)
+
+
+@pytest.fixture
+def repo(server: FakeHub, tiny: Path) -> Repo:
+    server.repos[NAME] = Repo({path.name: path.read_bytes() for path in tiny.iterdir()})
+    return server.repos[NAME]
+
+
+@pytest.fixture
+def start(profile: Path, server: FakeHub, chat: ReplayChat, qtbot: QtBot) -> Iterator[Start]:
+    """The app over the Hub of this machine; with `real`, models are loaded for good."""
+    started: list[Application] = []
+
+    def replaying(*_: object) -> Iterator[object]:
+        yield from ()
+        return chat
+
+    def start(*, real: bool = False, ready: bool = True) -> Application:
+        opener = open_chat if real else replaying
+        app = Application(profile, profile / "models", opener, lambda: HubConfig(endpoint=server.url))
+        started.append(app)
+        app.show()
+        phases = (Phase.READY,) if ready else (Phase.IDLE,)
+        qtbot.waitUntil(lambda: app.controller.phase in phases and app.controller.loaded_as is not None, timeout=9000)
+        return app
+
+    yield start
+    for app in started:
+        app.window.close()
+        assert app.closed_cleanly
+
+
+def opened(app: Application, qtbot: QtBot) -> ModelManager:
+    app.window.models_action.trigger()
+    manager = app.models.manager
+    assert manager is not None
+    qtbot.waitUntil(lambda: at_rest(app), timeout=9000)
+    return manager
+
+
+def at_rest(app: Application) -> bool:
+    return not (app.models.library.running or app.models.downloads.running)
+
+
+def state(app: Application, key: str = KEY) -> State | None:
+    return app.models.transfers[key].state if key in app.models.transfers else None
+
+
+def put(tiny: Path, profile: Path, name: str, seed: int = 0) -> Path:
+    return save_tiny_model(profile / "models" / name, seed=seed)
+
+
+def get(app: Application, manager: ModelManager, qtbot: QtBot) -> None:
+    manager.show_page(1)
+    qtbot.keyClicks(manager.repo_edit, NAME)
+    qtbot.keyClick(manager.repo_edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: state(app) in (State.DONE, State.FAILED, State.REFUSED, State.PAUSED), timeout=9000)
+
+
+def test_opening_it_asks_nothing_of_the_network(start: Start, server: FakeHub, qtbot: QtBot) -> None:
+    app = start()
+    manager = opened(app, qtbot)
+    assert manager.isVisible()
+    assert "fits this machine in" in " ".join(row.facts.text() for row in manager.offers.values())
+    assert any("heads: published" in row.facts.text() for row in manager.offers.values())
+    assert "heads: included" in manager.offers["default"].facts.text()
+    assert not server.requests
+
+
+def test_a_model_is_got_while_chatting_goes_on(start: Start, repo: Repo, qtbot: QtBot) -> None:
+    app = start()
+    manager = opened(app, qtbot)
+    get(app, manager, qtbot)
+    assert state(app) is State.DONE
+    assert app.controller.phase is Phase.READY
+    qtbot.waitUntil(lambda: at_rest(app) and app.models.shelf.has(NAME), timeout=9000)
+    row = next(row for row in manager.things.values() if row.name.full == NAME)
+    assert "fp32" in row.facts.text()
+    assert "apache-2.0" in row.facts.text()
+    assert "not used yet" in row.facts.text()
+
+
+def test_paused_it_goes_on_after_a_restart_with_the_rest_alone(
+    start: Start, server: FakeHub, repo: Repo, qtbot: QtBot
+) -> None:
+    weights = "model.safetensors"
+    size = len(repo.files[weights])
+    server.faults[weights] = [("hang", size // 2)]
+    app = start()
+    manager = opened(app, qtbot)
+    manager.repo_edit.setText(NAME)
+    manager.get_button.click()
+    qtbot.waitUntil(server.hung.is_set, timeout=9000)
+    qtbot.waitUntil(manager.transfers.rows[KEY].pause_button.isVisible, timeout=9000)
+    manager.transfers.rows[KEY].pause_button.click()
+    server.release.set()
+    qtbot.waitUntil(lambda: state(app) is State.PAUSED, timeout=9000)
+    app.window.close()
+    before = server.served[weights]
+    again = start()
+    manager = opened(again, qtbot)
+    row = manager.transfers.rows[KEY]
+    assert row.text.text().startswith("paused")
+    assert row.bar.value() > 300
+    row.resume_button.click()
+    qtbot.waitUntil(lambda: state(again) is State.DONE, timeout=9000)
+    assert server.served[weights] - before <= size - size // 2
+
+
+def test_a_cancelled_download_leaves_nothing(start: Start, server: FakeHub, repo: Repo, qtbot: QtBot) -> None:
+    server.faults["model.safetensors"] = [("hang", 1000)]
+    app = start()
+    manager = opened(app, qtbot)
+    manager.get_asked.emit(Wanted(NAME))
+    qtbot.waitUntil(server.hung.is_set, timeout=9000)
+    manager.transfers.rows[KEY].cancel_button.click()
+    server.release.set()
+    qtbot.waitUntil(lambda: KEY not in app.models.transfers and at_rest(app), timeout=9000)
+    assert not list(app.models._cache.glob("Maker/.Tiny.download"))
+    assert KEY not in manager.transfers.rows
+
+
+def test_what_the_hub_does_not_have_is_said_in_place(start: Start, qtbot: QtBot) -> None:
+    app = start()
+    manager = opened(app, qtbot)
+    get(app, manager, qtbot)
+    assert state(app) is State.FAILED
+    assert NAME in manager.transfers.rows[KEY].text.text()
+    manager.transfers.rows[KEY].cancel_button.click()
+    qtbot.waitUntil(lambda: at_rest(app) and KEY not in manager.transfers.rows, timeout=9000)
+
+
+def test_what_does_not_fit_is_refused_with_a_way_round(
+    start: Start, server: FakeHub, repo: Repo, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medusa_core.errors import DoesNotFit
+
+    def refuse(*_: object) -> object:
+        raise DoesNotFit("Maker/Tiny needs 80 GB, and 2 GB are free.")
+
+    app = start()
+    manager = opened(app, qtbot)
+    monkeypatch.setattr(fitting, "_best", refuse)
+    get(app, manager, qtbot)
+    assert state(app) is State.REFUSED
+    assert "80 GB" in manager.transfers.rows[KEY].text.text()
+    assert "model.safetensors" not in server.served
+    manager.transfers.rows[KEY].anyway_button.click()
+    qtbot.waitUntil(lambda: state(app) is State.DONE, timeout=9000)
+
+
+def test_a_dropped_folder_is_imported_and_verified(start: Start, tiny: Path, tmp_path: Path, qtbot: QtBot) -> None:
+    source = tmp_path / "My model (new)"
+    source.symlink_to(tiny)
+    app = start()
+    manager = opened(app, qtbot)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(source))])
+    drop = QDropEvent(
+        QPointF(9, 9), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    manager.dropEvent(drop)
+    qtbot.waitUntil(lambda: at_rest(app) and len(manager.things) == 1, timeout=9000)
+    (row,) = manager.things.values()
+    row.check_action.trigger()
+    qtbot.waitUntil(lambda: at_rest(app) and "Whole" in row.note.text(), timeout=9000)
+    assert row.thing is not None
+    (row.thing.entry.folder / "model.safetensors").write_bytes(b"short")
+    row.check_action.trigger()
+    qtbot.waitUntil(lambda: at_rest(app) and "Damaged" in row.note.text(), timeout=9000)
+
+
+def test_a_file_that_is_no_model_is_refused_in_place(start: Start, tmp_path: Path, qtbot: QtBot) -> None:
+    (tmp_path / "notes.txt").write_text("no model")
+    app = start()
+    manager = opened(app, qtbot)
+    manager.import_asked.emit([tmp_path / "notes.txt"])
+    qtbot.waitUntil(lambda: at_rest(app), timeout=9000)
+    (row,) = manager.transfers.rows.values()
+    assert "no .gguf file" in row.text.text()
+
+
+def test_removing_asks_and_says_what_it_frees(start: Start, tiny: Path, profile: Path, qtbot: QtBot) -> None:
+    folder = put(tiny, profile, "Maker/Tiny")
+    app = start()
+    manager = opened(app, qtbot)
+    row = manager.things[str(folder)]
+    row.remove_action.trigger()
+    assert row.question.isVisible()
+    assert "frees" in row._asked.text()
+    row.leave()
+    assert folder.is_dir()
+    row.ask()
+    row.remove_button.click()
+    qtbot.waitUntil(lambda: at_rest(app) and not manager.things, timeout=9000)
+    assert not folder.exists()
+    assert "free again" in manager.transfers.rows[f"remove:{folder}"].text.text()
+
+
+def test_the_folder_is_shown_in_the_file_manager(
+    start: Start, tiny: Path, profile: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = put(tiny, profile, "Tiny")
+    shown: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: shown.append(url.toLocalFile()))
+    app = start()
+    opened(app, qtbot).things[str(folder)].reveal_action.trigger()
+    assert shown == [str(folder)]
+
+
+def test_switching_gives_the_memory_back(start: Start, tiny: Path, profile: Path, qtbot: QtBot) -> None:
+    first, second = put(tiny, profile, "First", 1), put(tiny, profile, "Maker/Second", 2)
+    settings = profile / "settings.json"
+    settings.write_text('{"model": "First", "heads": "none", "dtype": "fp32", "device": "cpu"}')
+    app = start(real=True)
+    manager = opened(app, qtbot)
+    assert manager.things[str(first)].use_button.text() == "In use"
+    assert not manager.things[str(first)].remove_action.isEnabled()
+    old = weakref.ref(app.controller.model.backbone)  # type: ignore[union-attr]
+    app.controller.send("Hi")
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=9000)
+    manager.things[str(second)].use_button.click()
+    qtbot.waitUntil(lambda: old() is None, timeout=9000)  # before the next one is there
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=9000)
+    assert app.controller.model is not None
+    assert app.controller.model.info.name == "Second"
+    assert (app.controller.settings["model"], app.controller.settings["heads"]) == ("Maker/Second", "none")
+    qtbot.waitUntil(lambda: at_rest(app) and manager.things[str(second)].use_button.text() == "In use", timeout=9000)
+    assert manager.things[str(first)].use_button.isEnabled()
+    gc.unfreeze()
+
+
+class LargeChat(ReplayChat):
+    """Takes 200 MB, and refers to itself, so that only the collector frees it."""
+
+    def __post_init__(self) -> None:
+        self.weights, self.itself = np.ones(25_000_000), self
+
+
+def test_the_resident_size_is_that_of_one_model(start_app: Start, qtbot: QtBot) -> None:
+    def opener(*_: object) -> Generator[Progress, None, ReplayChat]:
+        yield Progress("Reading the weights", 1, 2)
+        return LargeChat(events=scripted_reply(3))
+
+    app = start_app(opener)
+    one = resident_bytes()
+    for _ in range(3):
+        app.controller.send("Hi")
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
+        app.controller.load()
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
+    assert resident_bytes() < one + 100e6
+    gc.unfreeze()
+
+
+def test_the_window_says_what_is_missing_and_how_to_add_it(start_app: Start, qtbot: QtBot) -> None:
+    def nothing(*_: object) -> Iterator[object]:
+        from medusa_core.errors import ModelNotFound
+
+        raise ModelNotFound("The default model is not installed: no .gguf file was found.")
+        yield
+
+    app = start_app(nothing, ready=False)
+    welcome = app.views.chat._welcome
+    qtbot.waitUntil(welcome.models_button.isVisible, timeout=5000)
+    assert "not installed" in app.views.notices.shown()[0].text
+    welcome.recording_button.click()
+    window = app.panel_controller.recording_window
+    assert window is not None
+    assert window.recording is not None
+    welcome.models_button.click()
+    assert app.models.manager is not None
+    assert app.models.manager.isVisible()
+    qtbot.waitUntil(lambda: at_rest(app), timeout=9000)
+
+
+def test_a_loaded_model_leaves_no_way_to_look_for_one(app: Application) -> None:
+    assert not app.views.chat._welcome.models_button.isVisible()
