@@ -70,6 +70,7 @@ class Shot:
     size: tuple[int, int] = (1280, 820)
     acceptance: str = "sampling"
     real: bool = False  # with the default model
+    dtype: str = "auto"
 
 
 class Recorded(ReplayChat):
@@ -191,11 +192,11 @@ SHIPPED = [recordings.load(path) for path in recordings.examples()]
 SHOTS = {
     "window": Shot(live),
     "dark": Shot(code, theme="dark", acceptance="greedy"),
-    "large": Shot(story, scale="2", size=(1000, 740)),
+    "large": Shot(story, scale="2", size=(1000, 780)),
     "held-step": Shot(held, acceptance="greedy"),
     "settings": Shot(settings, acceptance="typical"),
     "what-to-expect": Shot(expectation),
-    "prove-it": Shot(proof, acceptance="greedy", real=True),
+    "prove-it": Shot(proof, acceptance="greedy", real=True, dtype="fp32"),
     "conversations": Shot(search),
 }
 
@@ -253,7 +254,7 @@ def take(name: str, folder: Path) -> int:
 
     with tempfile.TemporaryDirectory(prefix="medusa-pictures-") as temporary:
         profile = Path(temporary)
-        chosen = {"theme": shot.theme, "acceptance": shot.acceptance, "seed": 2}
+        chosen = {"theme": shot.theme, "acceptance": shot.acceptance, "seed": 2, "dtype": shot.dtype}
         (profile / "settings.json").write_text(json.dumps(chosen), encoding="utf-8")
         fill(profile)
         app = Application(profile, default_cache(), _open_chat if shot.real else opener)
@@ -276,7 +277,7 @@ def main() -> int:
         return max(subprocess.call([sys.executable, __file__, name, "--out", str(given.out)]) for name in names)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.environ["QT_SCALE_FACTOR"] = SHOTS[names[0]].scale
-    QApplication(sys.argv[:1])
+    QApplication(sys.argv[:1]).setCursorFlashTime(0)  # else some pictures had a cursor, and some had none
     size = take(names[0], given.out)
     print(f"{names[0]}.png: {size / 1000:.0f} kB" if size else f"{names[0]}.png was not made")
     return int(not 0 < size < MOST_BYTES)

@@ -248,9 +248,7 @@ class DecodingPanel(QWidget):
         if 0 <= index < len(step.nodes) and self._tree.step is step:
             self._details.setText(words.details(step, index).replace("␠", space_mark(small_font())))
         else:
-            facts = f"{words.summary(step)} · {words.timing(step)}".split(" · ")
-            line = " · ".join(fact.replace(" ", "\u00a0") for fact in facts)  # no figure is cut from its unit
-            self._details.setText(f"{line}\n{words.POINTING}")
+            self._details.setText(f"{words.summary(step)}\n{words.timing(step).capitalize()}\n{words.POINTING}")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """← → step by step, Home to the first, End to live."""
