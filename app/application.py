@@ -11,7 +11,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -214,7 +214,8 @@ class Application(QObject):
 
 def run(options: Options) -> int:
     """Start the app; the exit status once its window is closed."""
-    with tempfile.TemporaryDirectory(prefix="medusa-smoke-") as fresh:
+    # Only where it is needed: a full disk must not keep the app from starting.
+    with tempfile.TemporaryDirectory(prefix="medusa-smoke-") if options.smoke_test else nullcontext("") as fresh:
         profile, cache = _folders(options, Path(fresh))
         settings = read_settings(JsonFile(profile / SETTINGS_FILE))
         app = _qt_application(settings["scale"])

@@ -46,6 +46,7 @@ class CrashLog:
             self._file.write("".join(f"{line}\n" for line in (*facts, *_about_the_machine(), "")))
             self._file.flush()  # faulthandler writes past Python's buffer
         except OSError:
+            self._file = None  # the folder is read-only, or the disk is full
             return False
         faulthandler.enable(self._file, all_threads=True)
         return True

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.application import Application
-from app.conversations import ConversationStore, MessageState
+from app.application import Application, Options, run
+from app.conversations import AlreadyOpen, ConversationStore, MessageState
 from app.conversations.store import FILE_NAME
 from app.views.notices import Topic, Way
 from medusa_core.testing import ReplayChat
@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
-from app.application import Application
+from app.application import Application, Options, run
 from app.controller import Phase
 from medusa_core.events import Progress
 from medusa_core.testing import ReplayChat, scripted_reply
@@ -112,6 +112,22 @@ def test_a_folder_that_takes_no_writing_is_told_and_the_chat_goes_on(
     monkeypatch.undo()
     again = start_app()
     assert [line.title for line in again.store.conversations()] == ["from before"]
+
+
+def test_no_room_for_temporary_files_does_not_keep_the_app_from_starting(
+    profile: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def refuse(*_: object) -> None:
+        raise AlreadyOpen("far enough", None)
+
+    monkeypatch.setattr("app.application.tempfile.TemporaryDirectory", full)
+    monkeypatch.setattr("app.application._qt_application", lambda _scale: None)
+    monkeypatch.setattr("app.application.Application", refuse)
+    assert run(Options(profile=profile)) == 1
+    assert "far enough" in capsys.readouterr().err
 
 
 def test_a_corrupt_file_is_kept_aside_and_told(profile: Path, start_app: Start, ask: Ask) -> None:
