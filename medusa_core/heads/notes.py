@@ -15,11 +15,11 @@ def heads_note(checkpoint: HeadsCheckpoint, precision: str) -> str:
     statistics = checkpoint.statistics
     if statistics is None:
         tree = "a usual tree is used" if checkpoint.source else "their tree stays as it came"
-        return f"{source}They were never measured on held-out replies: {tree} until `calibrate` fits one."
+        return f"{source}They were never measured on held-out replies: {tree} until the command “calibrate” fits one."
     loaded = precision.partition(" ")[0]
     if statistics.precision.partition(" ")[0] != loaded:
         return (
             f"{source}The heads were measured in {statistics.precision} and the model runs in {loaded}: they work, and "
-            "`calibrate` fits their tree anew."
+            "the command “calibrate” fits their tree anew."
         )
     return source.rstrip()

@@ -114,7 +114,7 @@ def test_heads_in_use_say_what_to_know_of_them(backbone: LeanBackbone, folder: P
     published = open_heads(folder, backbone)
     assert heads_note(published, "fp32") == (
         "The heads were read from the format of TGI/LoRAX v2. They were never measured on held-out replies: a usual "
-        "tree is used until `calibrate` fits one."
+        "tree is used until the command “calibrate” fits one."
     )
     measured = HeadsCheckpoint(published.heads, TREE, published.base, statistics=statistics(3, "bf16"))
     assert heads_note(measured, "bf16 (no int8: numba is not installed)") == ""
