@@ -108,6 +108,7 @@ class Application(QObject):
         self.show_memory()
 
     def _connect(self) -> None:
+        self.views.window.may_close = self.controller.saving.may_close
         self.views.window.closing.connect(self.close)
         self.views.window.about_requested.connect(self.show_about)
         self._doorbell.rung.connect(self.come_to_the_front)
@@ -266,7 +267,10 @@ def _open_store(profile: Path) -> tuple[ConversationStore, str]:
         store = ConversationStore(profile, address_of(profile))
     except AlreadyOpen:
         raise
-    except (StoreError, DiskFull) as error:
+    except DiskFull:
+        text = f"The disk of {profile} is full, so conversations are not saved. Make room, then start the app again."
+        return ConversationStore(profile, in_memory=True), text
+    except StoreError as error:
         return ConversationStore(profile, in_memory=True), str(error)
     with suppress(StoreError, DiskFull):
         store.purge(_UNDO_SECONDS)

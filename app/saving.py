@@ -20,6 +20,7 @@ class Saving(QObject):
     def __init__(self, transcript: Transcript, notices: NoticeArea) -> None:
         super().__init__()
         self._transcript, self._notices = transcript, notices
+        self._told = False  # that closing the window would lose something
         self._timer = QTimer(self)
         self._timer.setInterval(_AGAIN_MS)
         self._timer.timeout.connect(self.try_again)
@@ -39,6 +40,17 @@ class Saving(QObject):
         with self.guarded():
             self._transcript.save_rest()
             self._notices.settle(Topic.SAVING)
+
+    def may_close(self) -> bool:
+        """False, once, where the end of a reply is only on the screen: closing the window would lose it."""
+        if self._transcript.has_unsaved:
+            self.try_again()
+        if self._told or not self._transcript.has_unsaved:
+            return True
+        self._told = True
+        text = "The end of a reply is not saved yet. Make room and save it, copy it, or close the window once more."
+        self._notices.tell(Notice(Topic.SAVING, text, ways=(Way.SAVE_AGAIN,)))
+        return False
 
     def stop(self) -> None:
         """Try no more."""

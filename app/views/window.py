@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import qtawesome
@@ -60,6 +60,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Medusa Chat")
         self.setMinimumSize(MINIMUM_SIZE)
         self.resize(FIRST_SIZE)
+        self.may_close: Callable[[], bool] = lambda: True  # asked before the window closes
         self._was_painted = False
         self._icons: dict[QAction, str] = {}
         self._sidebar, self._panel = sidebar, panel
@@ -254,6 +255,9 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self.painted.emit)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self.may_close():
+            event.ignore()
+            return
         self.closing.emit()
         super().closeEvent(event)
 

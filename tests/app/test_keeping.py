@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.application import Application, Options, run
 from app.conversations import AlreadyOpen, ConversationStore, MessageState
+from app.conversations.database import Database
 from app.conversations.store import FILE_NAME
 from app.views.notices import Topic, Way
 from medusa_core.testing import ReplayChat
@@ -167,6 +169,56 @@ def test_a_disk_that_fills_up_during_a_reply_is_told_and_the_rest_saved_later(
     assert app.views.notices.shown() == []
     saved = app.store.messages.get(app.controller.turns[0].reply or 0)
     assert (saved.text, saved.state) == (whole, MessageState.COMPLETE)
+
+
+def test_closing_does_not_lose_what_is_not_saved_unasked(
+    app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot, wait_for_rest: Rest
+) -> None:
+    chat.seconds_per_step = 0.02
+    ask(app, "one", wait=False)
+    qtbot.waitUntil(lambda: len(app.views.panel.steps) >= 2, timeout=5000)
+    limit(app, 0)
+    wait_for_rest(app)
+    assert not app.window.close()
+    assert app.window.isVisible()
+    (notice,) = app.views.notices.shown()
+    assert (notice.topic, notice.ways) == (Topic.SAVING, (Way.SAVE_AGAIN,))
+    assert "close the window once more" in notice.text
+    assert app.window.close()  # asked for twice
+
+
+def test_closing_saves_what_could_not_be_saved_before(
+    app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot, wait_for_rest: Rest, profile: Path
+) -> None:
+    chat.seconds_per_step = 0.02
+    ask(app, "one", wait=False)
+    qtbot.waitUntil(lambda: len(app.views.panel.steps) >= 2, timeout=5000)
+    limit(app, 0)
+    wait_for_rest(app)
+    whole = app.controller.turns[0].answer
+    limit(app, 10_000)
+    assert app.window.close()
+    store = ConversationStore(profile)
+    saved = store.messages.branch(store.conversations()[0].id)[1]
+    store.close()
+    assert (saved.text, saved.state) == (whole, MessageState.COMPLETE)
+
+
+def test_a_disk_that_is_full_at_the_start_is_told_and_the_chat_goes_on(
+    start_app: Start, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_self: Database) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr(Database, "_open", full)
+    app = start_app()
+    (notice,) = app.views.notices.shown()
+    assert notice.topic is Topic.CONVERSATIONS
+    assert "is full, so conversations are not saved" in notice.text
+    ask(app, "one")
+    assert app.views.chat.replies()[0].text.text
 
 
 def test_it_is_tried_again_without_being_asked(
