@@ -18,7 +18,7 @@ from app import durations
 from app.controller import Controller, Phase
 from app.library_jobs import HubSource, checking, discarding, getting, importing, looking, removing
 from app.memory import in_words
-from app.shelf import NotFitting, Shelf, Thing, Wanted
+from app.shelf import NotFitting, Shelf, Thing, Wanted, size_words
 from app.task_queue import TaskQueue
 from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
@@ -94,6 +94,7 @@ class ModelsController(QObject):
         thing = self.shelf.thing(key)
         if thing is None:
             return
+        model: Thing | None
         if thing.entry.kind == "model":
             model, heads = thing, self.shelf.heads_for(thing)
         else:
@@ -206,7 +207,7 @@ class ModelsController(QObject):
             self._checks[key.removeprefix("check:")] = check_words(result)
             self._show()
             return
-        said = f"{in_words(result)} are free again." if isinstance(result, int) else "On this computer now."
+        said = f"Removed; {size_words(result)} free again." if isinstance(result, int) else "On this computer now."
         self._wanted.pop(key, None)
         self._set(replace(self.transfers[key], state=State.DONE, text=said))
 
@@ -221,7 +222,7 @@ class ModelsController(QObject):
             key = f"get:{broken.name}"
             if key not in self.transfers and not self.library.has(f"discard:{broken.name}"):
                 self._wanted[key] = Wanted(broken.repo, broken.gguf, broken.revision)
-                text = f"paused{_SEPARATOR}{in_words(broken.done)} of {in_words(broken.total)}"
+                text = f"paused{_SEPARATOR}{size_words(broken.done)} of {size_words(broken.total)}"
                 share = broken.done / broken.total if broken.total else None
                 self.transfers[key] = Transfer(key, broken.name, State.PAUSED, text, share, can_pause=True)
         self._show()

@@ -16,6 +16,8 @@ from medusa_core.hub.catalogue import CatalogueEntry, HeadsState
 from medusa_core.hub.download import Unfinished, library_name
 from medusa_core.hub.library import Installed
 
+_MEGABYTE = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Thing:
@@ -115,13 +117,18 @@ def short(name: str) -> str:
 def thing_facts(thing: Thing) -> str:
     """Kind, size, precision, licence, last use."""
     entry = thing.entry
-    kind = entry.kind
+    kind: str = entry.kind
     if kind == "heads":
         kind = "heads, trained here" if thing.trained_here else "heads"
         kind = f"{kind}, for {thing.base}" if thing.base else kind
     licence = entry.licence or ("" if thing.trained_here else "licence unknown")
-    parts = [kind.capitalize(), in_words(entry.size), entry.dtype, licence, used_words(entry.last_used)]
+    parts = [kind[:1].upper() + kind[1:], size_words(entry.size), entry.dtype, licence, used_words(entry.last_used)]
     return "  ·  ".join(filter(None, parts))
+
+
+def size_words(size: int) -> str:
+    """Room on the disk."""
+    return in_words(size) if size >= _MEGABYTE else "less than 1 MB"
 
 
 def used_words(used: datetime | None) -> str:
@@ -138,7 +145,7 @@ def offer_facts(offer: Offer) -> str:
     """Download, licence, whether it fits, its heads."""
     entry = offer.entry
     fits = {None: "", "": "does not fit this machine"}.get(offer.fits, f"fits this machine in {offer.fits}")
-    size = f"{in_words(entry.size)} to download" if entry.size else "comes with the app"
+    size = f"{size_words(entry.size)} to download" if entry.size else "Comes with the app"
     licence = f"{entry.licence}, its makers ask to agree to terms" if entry.gated else entry.licence
     return "  ·  ".join(filter(None, (size, licence, fits, f"heads: {offer.heads}")))
 

@@ -24,7 +24,7 @@ class TaskQueue(QObject):
         self._worker = Worker(self)
         self._throttle = Throttle(self)
         self._waiting: dict[str, Job] = {}
-        self._running = ""
+        self._running, self._closed = "", False
         self._worker.event.connect(self._throttle.add)
         self._throttle.batch.connect(self._tell)
         self._worker.failed.connect(self._end)
@@ -53,11 +53,12 @@ class TaskQueue(QObject):
 
     def close(self, seconds: float) -> bool:
         """Stop everything; False where the running job does not end in time."""
+        self._closed = True
         self._waiting.clear()
         return self._worker.close(seconds)
 
     def _next(self) -> None:
-        if not self._running and self._waiting:
+        if not self._running and self._waiting and not self._closed:
             self._running = next(iter(self._waiting))
             job = self._waiting.pop(self._running)
             self._worker.run(job)

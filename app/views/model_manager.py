@@ -216,7 +216,7 @@ class ModelManager(QDialog):
     def _named_bar(self) -> QWidget:
         self.repo_edit.setPlaceholderText("Any model or heads of the Hub: ORG/NAME")
         self.repo_edit.setAccessibleName("Name on the Hub")
-        self.file_edit.setPlaceholderText("NAME.gguf, if it is one")
+        self.file_edit.setPlaceholderText("FILE.gguf")
         self.file_edit.setAccessibleName("GGUF file of the repository")
         for edit in (self.repo_edit, self.file_edit):
             edit.returnPressed.connect(self._get_named)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.memory import in_words
-from app.shelf import Offer, Thing, Wanted, offer_facts, thing_facts
+from app.shelf import Offer, Thing, Wanted, offer_facts, size_words, thing_facts
 from app.views.status_line import ShortenedLabel
 
 
@@ -104,7 +103,7 @@ class ThingRow(_Row):
         if self.thing is None:
             return
         what = "These heads" if self.thing.entry.kind == "heads" else "This model"
-        self._asked.setText(f"{what} will be deleted from the disk, which frees {in_words(self.thing.entry.size)}.")
+        self._asked.setText(f"{what} will be deleted from the disk, which frees {size_words(self.thing.entry.size)}.")
         self.question.show()
         self.remove_button.setFocus()
 

@@ -94,7 +94,7 @@ class TrainingDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Train heads")
         self.stage = Stage.UNAVAILABLE
-        self.title, self.said, self.problem = QLabel(), _label("small"), _label("error")
+        self.title, self.said, self.problem = QLabel(), _label(""), _label("error")
         self.title.setProperty("role", "title")
         self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyqtgraph as pg
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
 from app.views.charts import ChartTitle, dress_plot, plain_plot
 from medusa_core.events import HeadFit, TrainingStep
 
-_HEIGHT = 120
+_HEIGHT = 140
 _HEADROOM = 1.1
 _TICKS = 4
+_LABEL_DISTANCE = 0.13  # of the height of the chart
+_NEAR_THE_END = 0.8  # where labels stand to the left of their points
 
 
 class _Chart(QWidget):
@@ -26,6 +29,7 @@ class _Chart(QWidget):
         super().__init__()
         self.title = ChartTitle(title, note)
         self.plot = plain_plot(_HEIGHT)
+        self.plot.setFixedHeight(_HEIGHT)
         self.base = pg.InfiniteLine(angle=0)
         self.plot.addItem(self.base, ignoreBounds=True)
         self.setAccessibleName(title)
@@ -41,7 +45,7 @@ class _Chart(QWidget):
 
     def span(self, steps: int) -> None:
         """Show so many steps."""
-        self.plot.setXRange(0, max(1, steps), padding=0)
+        self.plot.setXRange(0, max(1, steps), padding=0.03)
         places = [round(steps * part / _TICKS) for part in range(_TICKS + 1)]
         self.plot.getAxis("bottom").setTicks([[(place, f"{place:,}".replace(",", "\u202f")) for place in places]])
 
@@ -90,8 +94,9 @@ class AccuracyChart(_Chart):
         self._curves: list[pg.PlotDataItem] = []
         self._labels: list[pg.TextItem] = []
         self._seen: list[tuple[int, tuple[HeadFit, ...]]] = []
-        self.plot.setYRange(0, 1, padding=0.02)
         self.plot.getAxis("left").setTicks([[(0, "0 %"), (0.5, "50 %"), (1, "100 %")]])
+        self.plot.getAxis("left").setWidth(QFontMetricsF(small_font()).horizontalAdvance("100 %") + 12)
+        self.plot.setYRange(0, 1.1, padding=0)
         self.set_theme(theme)
 
     @property
@@ -125,15 +130,22 @@ class AccuracyChart(_Chart):
         while len(self._curves) < len(step.heads):
             self._add_curve()
         at = [place for place, _ in self._seen]
-        for number, fit in enumerate(step.heads):
+        for number in range(len(step.heads)):
             self._curves[number].setData(at, [heads[number].top1 for _, heads in self._seen])
-            self._labels[number].setText(f"+{number + 1}: {100 * fit.top1:.0f} %")
-            right = step.step > 0.8 * step.total_steps
-            self._labels[number].setAnchor((1, 1) if right else (0, 1))
-            self._labels[number].setPos(step.step, fit.top1)
-            self._labels[number].show()
+        self._label(step)
         self.title.set_figure(accuracy_words(step.heads))
         self.setAccessibleDescription(accuracy_words(step.heads))
+
+    def _label(self, step: TrainingStep) -> None:
+        """Name each curve at its end; labels keep a distance from one another."""
+        right = step.step > _NEAR_THE_END * step.total_steps
+        shares = [fit.top1 for fit in step.heads]
+        for number, height in enumerate(spread(shares, _LABEL_DISTANCE)):
+            label = self._labels[number]
+            label.setText(f"+{number + 1}: {100 * shares[number]:.0f} %")
+            label.setAnchor((1.1, 0.5) if right else (-0.1, 0.5))
+            label.setPos(step.step, height)
+            label.show()
 
     def _add_curve(self) -> None:
         curve = self.plot.plot(symbol="o", symbolSize=6, antialias=True)
@@ -151,6 +163,16 @@ class AccuracyChart(_Chart):
         curve.setPen(pg.mkPen(colour, width=2))
         curve.setSymbolBrush(colour)
         curve.setSymbolPen(pg.mkPen(theme.surface, width=1))
+
+
+def spread(heights: Sequence[float], distance: float) -> list[float]:
+    """The heights, moved up so that no two are nearer than the distance."""
+    placed = [0.0] * len(heights)
+    lowest = float("-inf")
+    for index in sorted(range(len(heights)), key=lambda index: heights[index]):
+        placed[index] = max(heights[index], lowest + distance)
+        lowest = placed[index]
+    return placed
 
 
 def accuracy_words(heads: Sequence[HeadFit]) -> str:

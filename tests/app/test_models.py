@@ -127,7 +127,7 @@ def test_a_model_is_got_while_chatting_goes_on(start: Start, repo: Repo, qtbot: 
 
 
 def test_paused_it_goes_on_after_a_restart_with_the_rest_alone(
-    start: Start, server: FakeHub, repo: Repo, qtbot: QtBot
+    start: Start, server: FakeHub, repo: Repo, profile: Path, qtbot: QtBot
 ) -> None:
     weights = "model.safetensors"
     size = len(repo.files[weights])
@@ -142,15 +142,16 @@ def test_paused_it_goes_on_after_a_restart_with_the_rest_alone(
     server.release.set()
     qtbot.waitUntil(lambda: state(app) is State.PAUSED, timeout=9000)
     app.window.close()
-    before = server.served[weights]
+    before, parts = server.served[weights], (profile / "models").glob(f"*/.*.download/{weights}.part")
+    there = sum(part.stat().st_size for part in parts)
     again = start()
     manager = opened(again, qtbot)
     row = manager.transfers.rows[KEY]
     assert row.text.text().startswith("paused")
-    assert row.bar.value() > 300
+    assert row.bar.value() > 0
     row.resume_button.click()
     qtbot.waitUntil(lambda: state(again) is State.DONE, timeout=9000)
-    assert server.served[weights] - before <= size - size // 2
+    assert server.served[weights] - before == size - there
 
 
 def test_a_cancelled_download_leaves_nothing(start: Start, server: FakeHub, repo: Repo, qtbot: QtBot) -> None:
@@ -232,7 +233,7 @@ def test_removing_asks_and_says_what_it_frees(start: Start, tiny: Path, profile:
     manager = opened(app, qtbot)
     row = manager.things[str(folder)]
     row.remove_action.trigger()
-    assert row.question.isVisible()
+    assert not row.question.isHidden()
     assert "frees" in row._asked.text()
     row.leave()
     assert folder.is_dir()

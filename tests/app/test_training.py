@@ -1,0 +1,213 @@
+"""Heads trained in the whole app, on a tiny model: tried, paused, gone on with after a restart, used, cancelled."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.application import Application
+from app.controller import Phase
+from app.training_controller import TrainingController, outcome_words, takes_words
+from app.training_jobs import Recipe, Trained, own_prompts
+from app.views.training import Stage, TrainingDialog
+from medusa_core.config import DistillConfig, TrainConfig
+from medusa_core.events import HeadFit
+from medusa_core.opening import open_chat
+from medusa_core.tiny import save_tiny_model
+from medusa_core.train import distill, loop
+from medusa_core.train import estimate as probe
+
+Start = Callable[..., Application]
+TOKENS = 700
+RECIPE = Recipe(
+    DistillConfig(
+        tokens=TOKENS, places=4, self_written=0.0, multi_turn=0.0, max_prompt_tokens=120, max_reply_tokens=24
+    ),
+    TrainConfig(num_heads=2, num_layers=1, draft_vocab_size=0, epochs=2, batch_positions=64, tree_nodes=6, max_rank=3),
+)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_model(tmp_path_factory.mktemp("made") / "Tiny", seed=3)
+
+
+@pytest.fixture(autouse=True)
+def _quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many reports, so that a pause falls into the middle of things."""
+    monkeypatch.setattr(distill, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(probe, "_WRITING", 0.01)
+
+
+@pytest.fixture
+def start(profile: Path, made: Path, qtbot: QtBot) -> Iterator[Start]:
+    started: list[Application] = []
+    profile.mkdir(parents=True)
+    settings = {"model": str(made), "heads": "none", "dtype": "fp32", "device": "cpu", "max_new_tokens": 16}
+    (profile / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    def start() -> Application:
+        app = Application(profile, profile / "models", open_chat)
+        app.training.recipe, app.training.budgets = RECIPE, (TOKENS, 2 * TOKENS)
+        started.append(app)
+        app.show()
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+        return app
+
+    yield start
+    for app in started:
+        app.window.close()
+        assert app.closed_cleanly
+    gc.unfreeze()
+
+
+def opened(app: Application) -> tuple[TrainingController, TrainingDialog]:
+    app.window.training_action.trigger()
+    assert app.training.dialog is not None
+    return app.training, app.training.dialog
+
+
+def test_from_the_choice_to_heads_in_use(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    training, dialog = opened(app)
+    assert training.stage is Stage.SETUP
+    dialog.buttons["probe"].click()
+    assert training.stage is Stage.PROBING
+    qtbot.waitUntil(lambda: training.stage is Stage.SETUP, timeout=20_000)
+    assert "on the disk" in dialog.budget.currentText()
+    assert dialog.tokens == TOKENS
+    dialog.buttons["start"].click()
+    assert training.stage is Stage.RUNNING
+    assert "pause the training" in app.views.composer.reason.text()
+    qtbot.waitUntil(lambda: training.stage is Stage.DONE, timeout=30_000)
+    assert len(dialog.loss.points) > 3
+    assert len(dialog.accuracy.shares) == RECIPE.train.epochs
+    assert "First guesses that are right" in dialog.said.text()
+    assert not list((profile / "training").glob("*/session.json"))
+    dialog.buttons["use"].click()
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    assert app.controller.model is not None
+    assert app.controller.model.info.num_heads == 2
+    assert app.controller.settings["heads"] == str(profile / "heads" / "Tiny")
+    app.controller.send("Hi")
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    assert app.controller.turns[0].answer
+    assert training.stage is Stage.DONE  # and its data can still be deleted
+    dialog.buttons["delete"].click()
+    assert not list((profile / "training").glob("*"))
+    app.models.open()
+    qtbot.waitUntil(lambda: not app.models.library.running and bool(app.models.shelf.things), timeout=20_000)
+    (thing,) = app.models.shelf.things
+    assert thing.trained_here
+    assert thing.base == "Tiny"
+    assert thing.entry.last_used is not None
+
+
+def pause_while_learning(app: Application, qtbot: QtBot) -> None:
+    training, dialog = opened(app)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: bool(dialog.loss.points), timeout=30_000)
+    dialog.buttons["pause"].click()
+    qtbot.waitUntil(lambda: training.stage is not Stage.RUNNING, timeout=20_000)
+
+
+def test_paused_one_can_chat_and_it_goes_on_after_a_restart(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    pause_while_learning(app, qtbot)
+    training, dialog = opened(app)
+    assert training.stage is Stage.PAUSED
+    assert f"{TOKENS} tokens" in dialog.said.text()
+    seen = int(dialog.loss.points[-1][0])
+    app.controller.send("Hi")
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    assert training.stage is Stage.PAUSED
+    app.window.close()
+    again = start()
+    training, dialog = opened(again)
+    assert training.stage is Stage.PAUSED
+    dialog.buttons["resume"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.DONE, timeout=30_000)
+    assert dialog.loss.points[0][0] > seen
+    assert (profile / "heads" / "Tiny" / "config.json").is_file()
+
+
+def test_escape_pauses_too(start: Start, qtbot: QtBot) -> None:
+    app = start()
+    training, dialog = opened(app)
+    dialog.buttons["start"].click()
+    app.window.stop_requested.emit()
+    qtbot.waitUntil(lambda: training.stage is Stage.PAUSED, timeout=20_000)
+
+
+def test_cancelled_nothing_is_left(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    training, dialog = opened(app)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: bool(list((profile / "training").glob("*/session.json"))), timeout=20_000)
+    dialog.buttons["cancel"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.SETUP, timeout=20_000)
+    assert not list((profile / "training").glob("*"))
+    assert not (profile / "heads" / "Tiny").exists()
+
+
+def test_own_questions_are_learned_from_only_when_asked_to(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    for question in ("What is a ☃?", "And in summer?"):
+        app.controller.send(question)
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    first, second = own_prompts(app.store)
+    assert [message["content"] for message in first.messages] == ["What is a ☃?"]
+    assert [message["role"] for message in second.messages] == ["user", "assistant", "user"]
+    training, dialog = opened(app)
+    assert not dialog.own.isChecked()
+    dialog.own.setChecked(True)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: bool(list((profile / "training").glob("*/session.json"))), timeout=20_000)
+    dialog.buttons["pause"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.PAUSED, timeout=20_000)
+    (prompts,) = (profile / "training").glob("*/prompts.jsonl")
+    assert len(prompts.read_text(encoding="utf-8").splitlines()) == 2
+    assert "2 of your own questions" in dialog.said.text()
+
+
+def test_what_went_wrong_is_said_and_it_can_be_tried_again(
+    start: Start, profile: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medusa_core.errors import DiskFull
+    from medusa_core.train import medusa1
+
+    def full(*_: object, **__: object) -> object:
+        raise DiskFull("The disk is full.")
+
+    app = start()
+    training, dialog = opened(app)
+    monkeypatch.setattr(medusa1, "distill", full)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.PAUSED, timeout=20_000)
+    assert dialog.problem.text() == "The disk is full."
+    assert dialog.buttons["resume"].isVisible()
+
+
+def test_a_recording_has_nothing_to_train(app: Application) -> None:
+    _, dialog = opened(app)
+    assert dialog.stage is Stage.UNAVAILABLE
+    assert "recording" in dialog.said.text()
+    assert not dialog.buttons["start"].isVisible()
+    assert Qt.WindowModality.NonModal is dialog.windowModality()
+
+
+def test_the_words_of_an_outcome() -> None:
+    heads = (HeadFit(0.52, 0.8), HeadFit(0.31, 0.6))
+    words = outcome_words(Trained(Path("h"), Path("w"), heads, 1.9, 8, 1.46))
+    assert "52 %, 31 %" in words
+    assert "1.90 tokens a step with 8 guesses, 1.46 times" in words
+    assert "plain decoding is as fast" in outcome_words(Trained(Path("h"), Path("w"), heads, 1.0, 0, 1.0))
+    found = probe.Estimate(0, 100.0, 0.1, 1160, 512, 4)
+    assert takes_words(found, 400_000) == "about 1 h 12 min, 464 MB on the disk"
