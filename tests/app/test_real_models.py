@@ -65,7 +65,7 @@ def start_with(profile: Path, start_app: Start, qtbot: QtBot) -> Callable[..., A
         settings = {"model": str(models / "tiny"), "heads": heads or str(models / "heads"), "dtype": "fp32"}
         (profile / "settings.json").write_text(json.dumps({**settings, "max_new_tokens": 24}), encoding="utf-8")
         app = start_app(_open_chat, ready=False)
-        qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.LOADING), timeout=10_000)
+        qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.LOADING), timeout=60_000)
         qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.IDLE), timeout=60_000)
         return app
 

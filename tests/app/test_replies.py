@@ -193,10 +193,11 @@ def test_steering_begins_a_variant_with_exactly_these_tokens(
     assert app.controller.turns[0].answer == first
 
 
-def test_nothing_is_asked_while_a_reply_is_written(app: Application, ask: Ask, chat: ReplayChat) -> None:
+def test_nothing_is_asked_while_a_reply_is_written(app: Application, ask: Ask, chat: ReplayChat, qtbot: QtBot) -> None:
     ask(app, "one")
     chat.seconds_per_step = 0.05
     ask(app, "two", wait=False)
+    qtbot.waitUntil(lambda: len(chat.calls) == 2, timeout=60_000)
     for button in (
         app.views.chat.questions()[0].edit_button,
         app.views.chat.replies()[0].again_button,
@@ -207,6 +208,8 @@ def test_nothing_is_asked_while_a_reply_is_written(app: Application, ask: Ask, c
     app.controller.replies.regenerate_last()
     app.controller.steer(0, [1])
     app.controller.conversations.show_previous_variant()
+    chat.seconds_per_step = 0.0
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=60_000)
     assert len(chat.calls) == 2
 
 
