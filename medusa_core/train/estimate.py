@@ -29,6 +29,7 @@ from medusa_core.train.room import exclusive
 
 PROBE_SECONDS = 20.0
 _WRITING = 0.75  # of the seconds
+_LEAST_REPORTS = 3  # of the writing: where filling the places takes long, the probe does too
 _TIMED_STEPS = 3
 _TOKEN_BYTES = 8  # beside its hidden state
 _STATE_BYTES = 2
@@ -75,9 +76,10 @@ def estimate(
             now = clock()
             seen.append((now, progress.done))
             yield Progress("Trying how fast the model writes", min(now - started, seconds), seconds, "s")
-            if now - started >= _WRITING * seconds:
+            if now - started >= _WRITING * seconds and len(seen) >= _LEAST_REPORTS:
                 break
-    (first, before), (last, after) = seen[1 if len(seen) > 2 else 0], seen[-1]  # the batch fills up before the second
+    # Before the second report all places were filled, which says nothing of how fast it goes on.
+    (first, before), (last, after) = seen[1 if len(seen) >= _LEAST_REPORTS else 0], seen[-1]
     step = yield from _step_seconds(backbone, config, clock, started, seconds)
     hidden = backbone.spec.hidden_size
     return Estimate(

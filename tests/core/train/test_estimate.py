@@ -12,6 +12,7 @@ from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.events import Progress
 from medusa_core.text import ChatText
 from medusa_core.tiny import END_ID, tiny_tokenizer
+from medusa_core.train import distill as distill_room
 from medusa_core.train.distill import distill
 from medusa_core.train.estimate import Estimate, estimate
 
@@ -67,8 +68,11 @@ def test_what_the_probe_writes_is_not_written_again(tiny_backbone: Callable[...,
     assert first.done == DATA.tokens
 
 
-@pytest.mark.parametrize("step", [100.0])
-def test_it_gives_up_writing_in_time(tiny_backbone: Callable[..., LeanBackbone], tmp_path: Path, step: float) -> None:
-    found, events = run(tiny_backbone(), tmp_path, ticking(step))
-    assert (found.tokens_per_second, found.written) == (0.0, 0)
-    assert [event.stage for event in events].count("Trying how fast the model writes") == 1
+def test_filling_the_places_does_not_count(
+    tiny_backbone: Callable[..., LeanBackbone], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distill_room, "_REPORT_SECONDS", 0.0)
+    times = iter([0.0, 0.0, 50.0, 51.0])  # the start, and three reports of the writing
+    found, events = run(tiny_backbone(), tmp_path, lambda: next(times, 60.0))
+    assert [event.stage for event in events].count("Trying how fast the model writes") == 3
+    assert found.tokens_per_second == DATA.places  # one token a place and pass, in the second after the first
