@@ -141,7 +141,7 @@ def held(app: Application) -> Script:
     best = max(range(5, len(steps)), key=lambda n: (min(len(steps[n].path), 4), len(steps[n].nodes), -n))
     panel.show_step(best)
     refused = [n for n, node in enumerate(steps[best].nodes) if node.state.value == "rejected" and node.verdict]
-    tree = panel.findChild(TreeView)
+    tree: Any = panel.findChild(TreeView)
     tree.setFocus()
     for _ in steps[best].nodes:  # the keys walk from node to node
         if tree.pointed in refused:
