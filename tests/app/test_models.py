@@ -280,14 +280,15 @@ def test_switching_gives_the_memory_back(start: Start, tiny: Path, profile: Path
 class LargeChat(ReplayChat):
     """Takes 200 MB, and refers to itself, so that only the collector frees it."""
 
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        super().__init__(events=scripted_reply(3))
         self.weights, self.itself = np.ones(25_000_000), self
 
 
 def test_the_resident_size_is_that_of_one_model(start_app: Start, qtbot: QtBot) -> None:
     def opener(*_: object) -> Generator[Progress, None, ReplayChat]:
         yield Progress("Reading the weights", 1, 2)
-        return LargeChat(events=scripted_reply(3))
+        return LargeChat()
 
     app = start_app(opener)
     one = resident_bytes()
