@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,24 +41,38 @@ BUILD = _build()  # of the kernels: another one may take another time
 
 
 def _kept_in() -> str:
-    """A folder for this very text of the kernels and these threads; "" where nothing can be written beside them.
+    """A folder for this very text of the kernels and these threads; "" where nothing can be written.
 
     numba looks only at the file of the function itself, and would go on using what was compiled from older callees.
     """
-    folder = _HERE / "__pycache__" / f"kernels-{BUILD}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return ""
-    return str(folder) if os.access(folder, os.W_OK) else ""
+    import platformdirs
+
+    beside, users = _HERE / "__pycache__", Path(platformdirs.user_cache_dir("medusa-chat", appauthor=False))
+    for parent in (beside, users / "kernels"):
+        folder = parent / f"kernels-{BUILD}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            _forget_others(folder)
+            return str(folder)
+    return ""
+
+
+def _forget_others(folder: Path) -> None:
+    """Code of older kernels is never looked up again. Another program that still runs has loaded its own."""
+    for other in folder.parent.glob("kernels-*"):
+        if other != folder and other.is_dir():
+            shutil.rmtree(other, ignore_errors=True)
 
 
 _FOLDER = _kept_in()
 
 
 def features() -> dict[str, bool]:
-    """What the processor can do; nothing where numba was told to compile for another one than this."""
-    if _config.CPU_NAME is not None or _config.CPU_FEATURES is not None:
+    """What the processor can do; nothing where numba compiles for another one than this, or for less of it."""
+    if _config.CPU_NAME is not None or _config.CPU_FEATURES is not None or not _config.ENABLE_AVX:
         return {}
     return dict(llvmlite.binding.get_host_cpu_features())
 
@@ -76,15 +91,10 @@ def compiled(function: Callable[..., Any]) -> Any:
         "error_model": "numpy",
         "fastmath": {"nnan", "nsz"},
     }
+    if not _FOLDER:
+        return numba.jit(**options)(function)
     before, _config.CACHE_DIR = _config.CACHE_DIR, _FOLDER
     try:
-        return _jit(function, options)
+        return numba.jit(**options, cache=True)(function)
     finally:
         _config.CACHE_DIR = before
-
-
-def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    try:
-        return numba.jit(**options, cache=True)(function)
-    except RuntimeError:  # nowhere at all to keep it
-        return numba.jit(**options)(function)

@@ -25,25 +25,32 @@ from medusa_core.errors import ModelUnsupported
 
 _NO_EXTRAS = np.empty(0, np.int64)
 _PRODUCTS = ("qkv", "out", "gate_up", "down")
-_KEPT_SIZES = 16  # passes of so many sizes follow each other at most; a prompt's odd last chunk is not kept for long
+_KEPT_ROWS = 128  # of what passes write to: trees and batches; a chunk of a prompt makes its own
 
 
 def unsupported_reason(model: Any) -> str:
     """Why this file cannot run the model; "" where it can."""
     if reason := lean.unsupported_reason(model):
         return reason
-    layer, config = model.model.layers[0], model.config
+    config = model.config
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     if head_dim % 8:
         return f"its heads have {head_dim} dimensions, not a multiple of 8"
     if odd := [size for size in (config.hidden_size, config.intermediate_size) if size % products.GROUP]:
         return f"a product of it has {odd[0]} inputs, not a multiple of {products.GROUP}"
-    linears = [layer.self_attn.o_proj, layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj]
-    if any(getattr(linear, "bias", None) is not None for linear in linears):
+    linears = [linear for layer in model.model.layers for linear in _linears(layer)]
+    outward = [linear for layer in model.model.layers for linear in _linears(layer)[3:]]
+    if any(getattr(linear, "bias", None) is not None for linear in outward):
         return "its output projections have biases"
     if any(type(module) is not nn.Linear for module in (*linears, model.get_output_embeddings())):
         return "its weights are quantized already"
     return ""
+
+
+def _linears(layer: Any) -> tuple[nn.Module, ...]:
+    attention, mlp = layer.self_attn, layer.mlp
+    into = (attention.q_proj, attention.k_proj, attention.v_proj)
+    return (*into, attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj)
 
 
 class Int8Backbone:
@@ -69,7 +76,7 @@ class Int8Backbone:
         cos, sin = lean._rotary_tables(decoder.rotary_emb, spec.context_size, torch.float32)
         self._weights = _weights(model, (self._heads, self._kv_heads, self._head_dim), maxima, (cos, sin))
         self._width = config.intermediate_size
-        self._buffers: dict[int, Rows] = {}
+        self._kept: Rows | None = None
 
     @property
     def spec(self) -> BackboneSpec:
@@ -120,6 +127,7 @@ class Int8Backbone:
         if not isinstance(cache, BlockCache):
             raise TypeError(f"the int8 pass writes its own cache, not a {type(cache).__name__}")
         rows = token_ids.shape[0]
+        self._check(positions)
         cache.reserve(rows)
         hidden = self._pass(token_ids, cache.blocks, _seen(positions.numpy(), cache.length, mask))
         cache.advance(rows)
@@ -128,15 +136,25 @@ class Int8Backbone:
     def forward_batch(self, token_ids: torch.Tensor, cache: BlockBatch) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         lengths, places = cache.lengths.numpy(), np.arange(token_ids.shape[0])
+        self._check(cache.lengths)
+        if len(places) != len(lengths) or lengths.max() >= cache.blocks.values.shape[3]:
+            raise IndexError(
+                f"{len(places)} tokens for {len(lengths)} places of {cache.blocks.values.shape[3]} rows each"
+            )
         seen = Seen(lengths.copy(), places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
         hidden = self._pass(token_ids, cache.blocks, seen)
         cache.lengths += 1
         return hidden
 
+    def _check(self, positions: torch.Tensor) -> None:
+        """The kernels look at no bounds."""
+        if (last := int(positions.max())) >= self._spec.context_size:
+            raise IndexError(f"position {last} of a model that holds {self._spec.context_size} tokens")
+
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The output head: (..., H) -> (..., V)."""
         product = self._output(hidden.reshape(-1, hidden.shape[-1]).float())
-        return product.view(*hidden.shape[:-1], -1)
+        return product.view(*hidden.shape[:-1], product.shape[-1])
 
     def linears(self, weights: torch.Tensor, biases: torch.Tensor | None = None) -> Int8Linears:
         """S more layers in int8, side by side: float32 rows (S, T, K) -> (S, T, N)."""
@@ -152,17 +170,16 @@ class Int8Backbone:
         return hidden
 
     def _rows(self, count: int) -> Rows:
-        """Kept, since passes of one size follow each other."""
-        if count not in self._buffers:
-            if len(self._buffers) >= _KEPT_SIZES:
-                self._buffers.clear()
-            self._buffers[count] = self._new_rows(count)
-        return self._buffers[count]
+        if count > _KEPT_ROWS:
+            return self._new_rows(count)
+        if self._kept is None or len(self._kept.hidden) < count:
+            self._kept = self._new_rows(max(count, _KEPT_ROWS))
+        return Rows(*(array[:count] for array in self._kept))
 
     def _new_rows(self, count: int) -> Rows:
-        hidden, attended, width = self._embedding.shape[1], self._heads * self._head_dim, self._width
-        widest = max(attended + 2 * self._kv_heads * self._head_dim, 2 * width, hidden)
-        return new_rows(count, hidden, attended, width, widest)
+        attended = self._heads * self._head_dim
+        qkv = attended + 2 * self._kv_heads * self._head_dim
+        return new_rows(count, self._embedding.shape[1], attended, self._width, max(qkv, 2 * self._width))
 
 
 def _seen(positions: Ints, cached: int, mask: torch.Tensor | None) -> Seen:

@@ -15,6 +15,7 @@ import torch
 
 from medusa_core.backbone import calibration
 from medusa_core.backbone.base import Backbone, BackboneSpec
+from medusa_core.backbone.picking import best
 from medusa_core.events import Progress
 
 QUESTIONS = (
@@ -32,6 +33,10 @@ def machine_problem() -> str:
     """Why no model can run in int8 on this machine's CPU; "" where models can."""
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed"
+    try:
+        import medusa_core.backbone.compiling  # noqa: F401
+    except (ImportError, OSError) as error:
+        return f"numba does not work here ({error})"
     return ""
 
 
@@ -64,8 +69,8 @@ def int8_backbone(
 
 @torch.inference_mode()
 def _compile(backbone: Backbone) -> None:
-    """Run every kernel once: numba compiles each when it is first called."""
+    """Run every kernel of a step once: numba compiles each when it is first called."""
     cache, ids = backbone.new_cache(), torch.zeros(3, dtype=torch.long)
     backbone.forward(ids, torch.arange(3), None, cache)
     tree = torch.tensor([[True, False, False], [True, True, False], [True, False, True]])
-    backbone.logits(backbone.forward(ids, 3 + torch.tensor([0, 1, 1]), tree, cache))
+    best(backbone.logits(backbone.forward(ids, 3 + torch.tensor([0, 1, 1]), tree, cache)), 2)

@@ -6,7 +6,6 @@ Shapes: N rows, V vocabulary.
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from typing import Any
 
@@ -20,7 +19,7 @@ def best(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The `count` largest logits of every row and their token ids, (N, V) -> (N, count) each, descending."""
     rows, vocab = logits.shape
     count = min(count, vocab)
-    pick = _kernel() if logits.device.type == "cpu" and logits.dtype == torch.float32 else None
+    pick = _kernel() if logits.device.type == "cpu" and logits.dtype == torch.float32 and count else None
     if pick is None:
         return _best(logits, count)
     values, ids = torch.empty(rows, count), torch.empty(rows, count, dtype=torch.long)
@@ -54,8 +53,8 @@ def _best(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]
 
 @cache
 def _kernel() -> Any:
-    if importlib.util.find_spec("numba") is None:
+    try:
+        from medusa_core.backbone.picking_kernel import pick
+    except (ImportError, OSError):  # numba is not there, or does not work here
         return None
-    from medusa_core.backbone.picking_kernel import pick
-
     return pick

@@ -5,8 +5,6 @@ Shapes: N rows, V numbers each, W wanted.
 
 from __future__ import annotations
 
-import numpy as np
-
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.threads import in_parallel
 from medusa_core.backbone.weighted import largest
@@ -15,13 +13,14 @@ _CHUNK = 64
 
 
 @compiled
-def _insert(value, place, values, places):  # type: ignore[no-untyped-def]
-    """Keep `values` (W,) the largest met so far, descending; of equal ones the first met comes first."""
-    k = values.shape[0] - 1
+def _insert(value, place, filled, values, places):  # type: ignore[no-untyped-def]
+    """Keep `values` (W,) the `filled` largest so far, descending; of equal ones the first met stands first."""
+    k = min(filled, values.shape[0] - 1)
     while k > 0 and values[k - 1] < value:
         values[k], places[k] = values[k - 1], places[k - 1]
         k -= 1
     values[k], places[k] = value, place
+    return min(filled + 1, values.shape[0])
 
 
 @compiled
@@ -30,19 +29,20 @@ def _pick(rows, values, places, worker, workers):  # type: ignore[no-untyped-def
     whole = vocab // _CHUNK * _CHUNK
     for i in range(worker, rows.shape[0], workers):
         row, kept, where = rows[i], values[i], places[i]
-        for k in range(wanted):
-            kept[k], where[k] = np.float32(-np.inf), 0
+        filled = 0
+        for j in range(wanted):  # the first W, whatever they are
+            filled = _insert(row[j], j, filled, kept, where)
         for start in range(0, whole, _CHUNK):
             if largest(row.ctypes.data + 4 * start, _CHUNK) > kept[wanted - 1]:
-                for j in range(start, start + _CHUNK):
+                for j in range(max(start, wanted), start + _CHUNK):
                     if row[j] > kept[wanted - 1]:
-                        _insert(row[j], j, kept, where)
-        for j in range(whole, vocab):
+                        filled = _insert(row[j], j, filled, kept, where)
+        for j in range(max(whole, wanted), vocab):
             if row[j] > kept[wanted - 1]:
-                _insert(row[j], j, kept, where)
+                filled = _insert(row[j], j, filled, kept, where)
 
 
 @compiled
 def pick(rows, values, places, workers):  # type: ignore[no-untyped-def]
-    """The largest of each row (N, V): `values` and `places` (N, W), descending."""
+    """The largest of each row (N, V): `values` and `places` (N, W), descending; 1 <= W <= V."""
     in_parallel(_pick, (rows, values, places), workers)

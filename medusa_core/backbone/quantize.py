@@ -19,6 +19,7 @@ from medusa_core.backbone import products
 from medusa_core.backbone.int8_pass import Floats, project
 from medusa_core.backbone.rotation import rotated
 
+_ROWS = 4096  # of a weight that are in 32 bit at once
 _SMOOTHING = 0.5  # alpha: how much of the difficulty moves from the rows into the weights
 
 
@@ -32,18 +33,25 @@ class Quantized:
 
 
 def quantized(weight: torch.Tensor, largest_inputs: torch.Tensor | None = None) -> Quantized:
-    """Quantize a weight (N, K); with the sizes of its inputs (K,), smoothed for them."""
-    weight = weight.detach().float()
-    divisors = torch.ones(weight.shape[1]) if largest_inputs is None else smoothing(largest_inputs, weight)
-    turned = rotated(weight * divisors)
-    scales = turned.abs().amax(1).clamp_min(1e-8) / 127
-    values = (turned / scales[:, None]).round_().to(torch.int8)
+    """Quantize a weight (N, K); with the sizes of its inputs (K,), smoothed for them.
+
+    Some rows at a time: an output head in 32 bit would be larger than all layers in int8.
+    """
+    weight = weight.detach()
+    outputs, inputs = weight.shape
+    divisors = torch.ones(inputs) if largest_inputs is None else smoothing(largest_inputs, weight)
+    values, scales = torch.empty(outputs, inputs, dtype=torch.int8), torch.empty(outputs)
+    for first in range(0, outputs, _ROWS):
+        some = slice(first, first + _ROWS)
+        turned = rotated(weight[some].float() * divisors)
+        scales[some] = turned.abs().amax(1).clamp_min(1e-8) / 127
+        values[some] = (turned / scales[some, None]).round_().to(torch.int8)
     return Quantized(values.numpy(), scales.numpy(), np.reciprocal(divisors.numpy()))
 
 
 def smoothing(largest_inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Factors (K,): inputs are divided by them, weight columns multiplied. `largest_inputs` (K,): their maxima."""
-    inputs, columns = largest_inputs.float().clamp_min(1e-5), weight.abs().amax(0).clamp_min(1e-5)
+    inputs, columns = largest_inputs.float().clamp_min(1e-5), weight.abs().amax(0).float().clamp_min(1e-5)
     return (inputs**_SMOOTHING / columns ** (1 - _SMOOTHING)).clamp_min(1e-5)
 
 

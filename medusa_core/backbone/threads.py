@@ -9,6 +9,7 @@ thread. Knows nothing of what kernels compute.
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def _pool() -> str:
     """Whose threads PyTorch runs on: "gnu", "llvm", or "" where they cannot be shared."""
     if not torch.backends.openmp.is_available():
         return ""
-    if found(None, _GNU + _OWN):
+    if sys.platform.startswith("linux") and found(None, _GNU + _OWN):
         return "gnu"
     folder = Path(torch.__file__).parent / "lib"
     files = [str(folder / name) for name in _LLVM_FILES if (folder / name).is_file()]
@@ -52,7 +53,10 @@ POOL = _pool()
 
 
 def _in_parallel(typing_context: Any, kernel: Any, arguments: Any, workers: Any) -> Any:
-    """kernel(*arguments, worker, count) for every worker of `count`; `count` is `workers`, or fewer were to be had."""
+    """kernel(*arguments, worker, count) for every worker of `count`; `count` is `workers`, or fewer were to be had.
+
+    The kernel must not raise: nobody would hear of it, and the other workers would wait for it.
+    """
     call = kernel.get_call_type(typing_context, (*arguments.types, types.intp, types.intp), {})
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -110,13 +114,13 @@ def _place(module: Any) -> Any:
     if name in module.globals:
         return module.globals[name]
     text = cgutils.global_constant(
-        module, "medusa_openmp_text", ir.Constant(ir.ArrayType(ir.IntType(8), 7), bytearray(b";;0;0;;"))
+        module, "medusa_openmp_text", ir.Constant(ir.ArrayType(ir.IntType(8), 9), bytearray(b";;;0;0;;\0"))
     )
     kind = ir.LiteralStructType([_WORD] * 4 + [_POINTER])
     place = ir.GlobalVariable(module, kind, name)
     place.linkage, place.global_constant = "internal", True
     compiled_by_llvm = 2
-    place.initializer = ir.Constant(kind, [0, compiled_by_llvm, 0, 7, text.bitcast(_POINTER)])
+    place.initializer = ir.Constant(kind, [0, compiled_by_llvm, 0, 8, text.bitcast(_POINTER)])
     return place
 
 

@@ -6,7 +6,6 @@ of a few array operations. Knows nothing of training or of files.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -42,6 +41,8 @@ class PairedGuesser:
         self._gains = [np.exp(np.float32(strength) * pairs.boosts) for strength in pairs.strengths]
         vocab = torch.arange(heads.shape.vocab_size) if heads.token_map is None else heads.token_map.cpu()
         self._token_ids = vocab.numpy()
+        # Compiled now rather than in the first reply.
+        _sharpener()(np.ones(1, np.float32), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
         self._made: dict[Cursor, list[Guess]] = {}
         self._probabilities = np.empty((0, 0), np.float32)
         self._top = np.empty((0, 0), np.int64)
@@ -86,9 +87,10 @@ class PairedGuesser:
 @cache
 def _sharpener() -> Callable[[Floats, Ints, Ints, Floats], tuple[float, Ints, list[float]]]:
     """From probabilities (V',), the likeliest places (W,), followers and gains (F,) to a sum, places and worths."""
-    if importlib.util.find_spec("numba") is None:
+    try:
+        from medusa_core.drafters.sharpening import sharpen
+    except (ImportError, OSError):  # numba is not there, or does not work here
         return sharpened
-    from medusa_core.drafters.sharpening import sharpen
 
     def run(plain: Floats, top: Ints, followers: Ints, gains: Floats) -> tuple[float, Ints, list[float]]:
         places, worths = np.empty(len(top), np.int64), np.empty(len(top), np.float32)

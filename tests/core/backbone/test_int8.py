@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,19 @@ from medusa_core.tree import Tree
 PROMPT = [(i * 37) % 256 for i in range(70)]  # over a block of keys
 
 
+def varied(family: str) -> Any:
+    """A tiny model whose norms have weights that differ: with ones, a lost or swapped norm would show in nothing."""
+    model, generator = tiny_model(family, context=512), torch.Generator().manual_seed(8)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1 and parameter.eq(1).all():
+                parameter.uniform_(0.5, 1.5, generator=generator)
+    return model
+
+
 @functools.cache
 def int8(family: str = "llama", *, measured: bool = True) -> Int8Backbone:
-    model = tiny_model(family, context=512)
+    model = varied(family)
     sizes = measure(model, [PROMPT[:9]]) if measured else None
     return Int8Backbone(model, make_spec(model, tiny_tokenizer(), f"tiny {family}"), sizes)
 
@@ -127,7 +138,7 @@ def test_keep_leaves_the_cache_as_if_only_the_path_had_been_read() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_stays_close_to_the_model(family: str) -> None:
-    model = tiny_model(family, context=512)
+    model = varied(family)
     exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"), keep_model=True)
     with torch.inference_mode():
         expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
@@ -172,3 +183,66 @@ def test_measured_times_do_not_outlive_the_kernels(monkeypatch: pytest.MonkeyPat
     before = cost_key(int8(), "int8", "none")
     monkeypatch.setattr("medusa_core.backbone.int8.BUILD", "another")
     assert cost_key(int8(), "int8", "none") != before
+
+
+def odd_model() -> Any:
+    """Sizes that no block divides, so that one worker has all columns; and seven queries to a key."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=256,
+        hidden_size=84,
+        intermediate_size=100,
+        num_hidden_layers=2,
+        num_attention_heads=7,
+        num_key_value_heads=1,
+        head_dim=8,
+        max_position_embeddings=512,
+    )
+    torch.manual_seed(4)
+    model = LlamaForCausalLM(config).eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+        parameter.normal_(0, 0.2) if parameter.dim() > 1 else parameter.uniform_(0.5, 1.5)
+    return model
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@torch.inference_mode()
+def test_odd_sizes_are_exact_too(threads: int) -> None:
+    model, before = odd_model(), torch.get_num_threads()
+    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "odd"), keep_model=True)
+    expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
+    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "odd"))
+    torch.set_num_threads(threads)
+    try:
+        cache, tree = backbone.new_cache(), grown(9, 2)
+        found = read(backbone, PROMPT, cache)[:, :84]
+        assert (found - expected).norm() / expected.norm() < 0.12
+        tokens = list(range(9))
+        together = read(backbone, tokens, cache, tree)
+        for node in (4, 8):
+            cache.crop(len(PROMPT))
+            for step in tree.path(node):
+                alone = read(backbone, [tokens[step]], cache)
+            assert torch.equal(alone[0], together[node])
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.inference_mode()
+def test_what_is_beyond_the_context_or_a_place_is_refused() -> None:
+    backbone = int8()
+    with pytest.raises(IndexError, match="position 512 of a model that holds 512 tokens"):
+        backbone.forward(torch.tensor([1]), torch.tensor([512]), None, backbone.new_cache())
+    batch = backbone.new_batch_cache(places=2, capacity=64)
+    batch.lengths[1] = 64
+    with pytest.raises(IndexError, match="2 tokens for 2 places of 64 rows each"):
+        backbone.forward_batch(torch.tensor([1, 2]), batch)
+    with pytest.raises(IndexError, match="1 tokens for 2 places"):
+        backbone.forward_batch(torch.tensor([1]), batch)
+
+
+@torch.inference_mode()
+def test_no_rows_have_no_logits() -> None:
+    assert int8().logits(torch.empty(0, 64)).shape == (0, 264)

@@ -33,6 +33,8 @@ def test_impossible_tokens_are_never_the_best() -> None:
     logits = torch.full((2, 200), -torch.inf)
     logits[0, 150], logits[1, 3] = -5.0, 2.0
     assert likeliest(logits) == [150, 3]
+    assert [ids[0] for ids in best(logits, 4)[1].tolist()] == [150, 3]
+    assert all(len(set(ids)) == 4 for ids in best(logits, 4)[1].tolist())  # of impossible ones none comes twice
 
 
 def test_of_equal_logits_the_first_token_is_the_likeliest() -> None:

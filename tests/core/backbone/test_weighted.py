@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.weighted import FOLDED, MOST, TILE, add_weighted, largest, total
+from medusa_core.backbone.weighted import FOLDED, MOST, TILE, add_weighted, largest, largest_size, squares, total
 
 
 @compiled
@@ -20,7 +20,8 @@ def add(weights, rows, out, steps):  # type: ignore[no-untyped-def]
 
 @compiled
 def fold(values):  # type: ignore[no-untyped-def]
-    return largest(values.ctypes.data, values.shape[0]), total(values.ctypes.data, values.shape[0])
+    at, count = values.ctypes.data, values.shape[0]
+    return largest(at, count), total(at, count), largest_size(at, count), squares(at, count)
 
 
 def floats(*shape: int, seed: int = 0) -> NDArray[np.float32]:
@@ -56,6 +57,12 @@ def test_no_rows_add_nothing() -> None:
 @pytest.mark.parametrize("count", [FOLDED, 5 * FOLDED])
 def test_folding(count: int) -> None:
     values = floats(count) - 3
-    peak, summed = fold(values)
-    assert peak == values.max()
+    peak, summed, size, square = fold(values)
+    assert (peak, size) == (values.max(), np.abs(values).max())
     assert summed == pytest.approx(float(values.astype(np.float64).sum()), rel=1e-5)
+    assert square == pytest.approx(float(np.square(values.astype(np.float64)).sum()), rel=1e-5)
+
+
+def test_folding_nothing() -> None:
+    _, summed, size, square = fold(np.empty(0, np.float32))
+    assert (summed, size, square) == (0, 0, 0)

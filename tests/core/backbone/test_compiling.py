@@ -1,0 +1,82 @@
+"""Compiled kernels are kept for the next start, and never taken for those of another text."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medusa_core.backbone import compiling
+
+ROOM = Path(compiling.__file__).parent
+
+
+def test_every_kernel_file_is_part_of_the_build() -> None:
+    """What is compiled, and all that it imports from beside it."""
+    compiled = {path.stem for path in ROOM.glob("*.py") if "@compiled" in path.read_text(encoding="utf-8")}
+    assert {"kernels", "attention", "int8_pass", "products", "picking_kernel"} <= compiled
+    for name in (*compiled, "compiling"):
+        tree = ast.parse((ROOM / f"{name}.py").read_text(encoding="utf-8"))
+        modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        beside = {m.rpartition(".")[2] for m in modules if m.startswith("medusa_core.backbone.")}
+        assert beside | {name} <= set(compiling._SOURCES)
+
+
+def test_another_text_is_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_SOURCES", compiling._SOURCES[1:])
+    assert compiling._build() != compiling.BUILD
+
+
+def test_where_nothing_can_be_written_beside_the_kernels_they_are_kept_in_the_users_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = tmp_path / "installed"
+    beside.write_text("a file where the folder would be", encoding="utf-8")
+    monkeypatch.setattr(compiling, "_HERE", beside)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(tmp_path / "users"))
+    old = tmp_path / "users" / "kernels" / "kernels-of-yesterday"
+    old.mkdir(parents=True)
+    assert compiling._kept_in() == str(tmp_path / "users" / "kernels" / f"kernels-{compiling.BUILD}")
+    assert not old.exists()
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(beside))
+    assert compiling._kept_in() == ""
+
+
+_PASS = """
+import sys
+sys.path.insert(0, {root!r})
+import torch
+from medusa_core.backbone import products
+from medusa_core.backbone.int8 import Int8Backbone
+from medusa_core.backbone.load import make_spec
+from medusa_core.tiny import tiny_model, tiny_tokenizer
+assert products.HERE == products.ANY
+model = tiny_model("llama", context=512)
+backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+with torch.inference_mode():
+    cache = backbone.new_cache()
+    hidden = backbone.forward(torch.arange(70), torch.arange(70), None, cache)
+    tree = torch.tensor([[True, False, False], [True, True, False], [True, False, True]])
+    rows = backbone.forward(torch.tensor([1, 2, 3]), torch.tensor([70, 71, 71]), tree, cache)
+    cache.crop(70)
+    for token, position, row in ((1, 70, 0), (3, 71, 2)):
+        alone = backbone.forward(torch.tensor([token]), torch.tensor([position]), None, cache)
+        assert torch.equal(alone[0], rows[row])
+print("exact", float(hidden.abs().mean()) > 0)
+"""
+
+
+@pytest.mark.parametrize("setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_ENABLE_AVX": "0"}], ids=str)
+def test_the_pass_runs_on_processors_that_can_do_little(setting: dict[str, str], tmp_path: Path) -> None:
+    import os
+
+    root = str(ROOM.parent.parent)
+    environment = {**os.environ, **setting, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", _PASS.format(root=root)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "exact True"
