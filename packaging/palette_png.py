@@ -55,4 +55,5 @@ def palette(colours: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> 
 def nearest(colours: npt.NDArray[np.float64], table: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """For each colour the index of the one in the table that comes closest."""
     distance = (colours**2).sum(1)[:, None] - 2 * colours @ table.T + (table**2).sum(1)
-    return np.argmin(distance, axis=1).astype(np.intp)
+    found: npt.NDArray[np.intp] = np.argmin(distance, axis=1)
+    return found

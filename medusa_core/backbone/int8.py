@@ -174,7 +174,8 @@ class Int8Backbone:
             return self._new_rows(count)
         if self._kept is None or len(self._kept.hidden) < count:
             self._kept = self._new_rows(max(count, _KEPT_ROWS))
-        return Rows(*(array[:count] for array in self._kept))
+        first: list[Any] = [array[:count] for array in self._kept]
+        return Rows(*first)
 
     def _new_rows(self, count: int) -> Rows:
         attended = self._heads * self._head_dim
