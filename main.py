@@ -57,9 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.application import Options, run
     from medusa_core.cli_models import hub_config
 
-    return run(
-        Options(profile=given.profile, smoke_test=given.smoke_test, screenshot=given.screenshot, hub=hub_config)
-    )
+    return run(Options(profile=given.profile, smoke_test=given.smoke_test, screenshot=given.screenshot, hub=hub_config))
 
 
 if __name__ == "__main__":
