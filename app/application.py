@@ -52,6 +52,7 @@ VERSION = "0.1.0"
 SETTINGS_FILE = "settings.json"
 _MEMORY_EVERY_MS = 2000
 _UNDO_SECONDS = 30 * 24 * 3600.0  # what was deleted stays in the file for so long
+_TURN_SECONDS = 0.0005  # a thread that waits for Python's lock has it after so long: the model must not wait for paint
 _PATIENCE_SECONDS = 8.0  # for a step, or for the import of the numeric libraries, to end
 
 
@@ -72,6 +73,7 @@ class Application(QObject):
         """`hub`: asked when something is wanted from there. Raises AlreadyOpen where another process has the profile's
         conversations open."""
         super().__init__()
+        sys.setswitchinterval(_TURN_SECONDS)
         self.store, trouble = _open_store(profile)
         self._garbage = GuiGarbage(self)
         self._themes = looks.load_themes()

@@ -196,7 +196,7 @@ SHOTS = {
     "held-step": Shot(held, acceptance="greedy"),
     "settings": Shot(settings, acceptance="typical"),
     "what-to-expect": Shot(expectation),
-    "prove-it": Shot(proof, acceptance="greedy", real=True, dtype="fp32"),
+    "prove-it": Shot(proof, acceptance="greedy", real=True),
     "conversations": Shot(search),
 }
 
