@@ -284,10 +284,11 @@ class FakeHub:
         request.end_headers()
         broken = fault[0].startswith(("cut", "hang"))
         end = fault[1] if broken else len(body)
+        served = self.served  # of this request's time: a client that has gone is noticed some pieces later
         for at in range(0, end, 16384):
             piece = body[at : min(at + 16384, end)]
             request.wfile.write(piece)
-            self.served[name] = self.served.get(name, 0) + len(piece)
+            served[name] = served.get(name, 0) + len(piece)
         if fault[0] == "hang":
             self.hung.set()
             self.release.wait(60)

@@ -105,7 +105,7 @@ def test_a_model_that_is_there_is_not_fetched_again(
     client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path
 ) -> None:
     get(client, tmp_path)
-    fake_hub.served.clear()
+    fake_hub.served = {}
     events, _ = get(client, tmp_path)
     assert fake_hub.served == {}
     assert events[-1].stage == "Maker/Tiny is there already"
@@ -245,7 +245,7 @@ def test_a_gguf_file_is_chosen_and_converted(
     assert manifest is not None
     assert (manifest.source, manifest.origin) == ("gguf", "Maker/Tiny/tiny.F32.gguf")
     assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
-    fake_hub.served.clear()
+    fake_hub.served = {}
     get(client, tmp_path / "models", gguf="tiny.F32.gguf")
     assert fake_hub.served == {}
 

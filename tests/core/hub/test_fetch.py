@@ -59,7 +59,7 @@ def test_closing_pauses_and_the_next_call_fetches_the_rest(
     (waiting,) = unfinished(tmp_path)
     assert (waiting.name, waiting.repo, waiting.gguf) == ("Maker/Tiny", "Maker/Tiny", "")
     assert waiting.done == waiting.total - (size - kept)
-    fake_hub.served.clear()
+    fake_hub.served = {}
     _, folder = get(client, tmp_path)
     assert fake_hub.served == {WEIGHTS: size - kept}
     assert (folder / WEIGHTS).read_bytes() == tiny_repo.files[WEIGHTS]
@@ -85,7 +85,7 @@ def test_a_download_killed_at_half_transfers_only_the_rest(
         process.wait()
         fake_hub.release.set()
     assert part.read_bytes() == tiny_repo.files[WEIGHTS][: size // 2]
-    fake_hub.served.clear()
+    fake_hub.served = {}
     _, folder = get(client, tmp_path)
     assert fake_hub.served == {WEIGHTS: size - size // 2}
     assert (folder / WEIGHTS).read_bytes() == tiny_repo.files[WEIGHTS]
@@ -200,7 +200,7 @@ def test_parts_of_a_file_that_changed_on_the_hub_are_dropped_and_others_kept(
         get(client, tmp_path)
     tiny_repo.commit = "e" * 40
     tiny_repo.files[WEIGHTS] = tiny_repo.files[WEIGHTS][::-1]
-    fake_hub.served.clear()
+    fake_hub.served = {}
     _, folder = get(client, tmp_path)
     assert fake_hub.served == {WEIGHTS: len(tiny_repo.files[WEIGHTS])}
     assert (folder / WEIGHTS).read_bytes() == tiny_repo.files[WEIGHTS]
@@ -253,6 +253,6 @@ def test_a_disk_that_fills_up_keeps_what_has_come(
     kept = (stage(tmp_path) / f"{WEIGHTS}.part").stat().st_size
     assert kept
     monkeypatch.setattr(fetch, "_write", write)
-    fake_hub.served.clear()
+    fake_hub.served = {}
     get(client, tmp_path)
     assert fake_hub.served == {WEIGHTS: len(tiny_repo.files[WEIGHTS]) - kept}
