@@ -5,6 +5,7 @@ One start asks (`Asking`), the next one finds what the first left (`Finding`). K
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.controller import Controller, Phase
 from app.conversations import Hit
 from app.screen import Views
+from app.views.abstract import AbstractQt
 from medusa_core.events import Step
 
 QUESTION = "Explain in a few sentences how a rainbow forms."
@@ -23,7 +25,7 @@ TIME_LIMIT_MS = 300_000  # a first start converts the model
 _SETTLE_MS = 400  # for the last batch to be drawn, and for a search to begin
 
 
-class Trial(QObject):
+class Trial(QObject, metaclass=AbstractQt):
     """Drives the controller; `status` and `message` hold the outcome once the window has closed."""
 
     def __init__(self, controller: Controller, views: Views, time_limit_ms: int = TIME_LIMIT_MS) -> None:
@@ -37,9 +39,9 @@ class Trial(QObject):
         self._watchdog.start(time_limit_ms)
         controller.phase_changed.connect(self._advance)
 
+    @abstractmethod
     def begin(self) -> None:
         """What to do once the model is loaded."""
-        raise NotImplementedError
 
     def then(self, do: Callable[[], None]) -> None:
         """What to do once the reply has ended."""

@@ -73,7 +73,7 @@ class Int8Backbone:
         head, maxima = model.get_output_embeddings(), largest_inputs or {}
         self._output_weight: torch.Tensor = head.weight.detach()
         self._output = Int8Linear(head.weight, maxima.get("output"), head.bias)
-        cos, sin = lean._rotary_tables(decoder.rotary_emb, spec.context_size, torch.float32)
+        cos, sin = lean.rotary_tables(decoder.rotary_emb, spec.context_size, torch.float32)
         self._weights = _weights(model, (self._heads, self._kv_heads, self._head_dim), maxima, (cos, sin))
         self._width = config.intermediate_size
         self._kept: Rows | None = None
@@ -244,7 +244,7 @@ def _weights(
         biases.append(torch.cat(bias).numpy())
         q_norms.append(_norm_weight(attention, "q_norm"))
         k_norms.append(_norm_weight(attention, "k_norm"))
-        lean._release(layer)
+        lean.release(layer)
     length, half = tables[0].shape[0], tables[0].shape[1] // 2
     turning = [int(not turns) for turns in getattr(config, "no_rope_layers", None) or [1] * len(layers)]
     turned, still = [_floats(table[:, :half]) for table in tables], [np.ones((length, half)), np.zeros((length, half))]

@@ -107,7 +107,7 @@ class LeanBackbone:
         self._eps = config.rms_norm_eps
         self._embedding: torch.Tensor = decoder.embed_tokens.weight.detach()
         self._norm = decoder.norm.weight.detach()
-        self._cos, self._sin = _rotary_tables(decoder.rotary_emb, spec.context_size, self._embedding.dtype)
+        self._cos, self._sin = rotary_tables(decoder.rotary_emb, spec.context_size, self._embedding.dtype)
         self._output_weight: torch.Tensor
         self._output_weight, self._output = _output_head(model, self._embedding)
         no_rope = getattr(config, "no_rope_layers", None)
@@ -115,7 +115,7 @@ class LeanBackbone:
         for i, layer in enumerate(decoder.layers):
             self._layers.append(_layer(layer, rotary=bool(no_rope[i]) if no_rope else True))
             if not keep_model:
-                _release(layer)
+                release(layer)
 
     @property
     def spec(self) -> BackboneSpec:
@@ -276,7 +276,7 @@ def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
     return x * cos + torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sin
 
 
-def _rotary_tables(rotary: Any, length: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+def rotary_tables(rotary: Any, length: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and sin (length, D) as the model's own module computes them."""
     inv_freq = rotary.inv_freq.float()
     angles = torch.outer(torch.arange(length, device=inv_freq.device).float(), inv_freq)
@@ -315,7 +315,7 @@ def _layer(layer: Any, *, rotary: bool) -> _Layer:
     )
 
 
-def _release(layer: nn.Module) -> None:
+def release(layer: nn.Module) -> None:
     """Let go of the plain weights that were fused or packed: what is still used is held by the products."""
     for module in layer.modules():
         if type(module) is nn.Linear:

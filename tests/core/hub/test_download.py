@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +22,11 @@ from medusa_core.errors import (
     LibraryError,
     NotOnHub,
 )
-from medusa_core.events import Progress
 from medusa_core.hub.client import DownloadProgress, HubClient
 from medusa_core.hub.download import download
 from medusa_core.hub.library import remove
 from medusa_core.hub.manifest import read_manifest
+from tests.core.hub.getting import drain, get, stage
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS = "model.safetensors"
@@ -40,23 +39,6 @@ NEEDED = {
     "tokenizer.json",
     "tokenizer_config.json",
 }
-
-
-def drain(work: Generator[Progress, None, Any]) -> tuple[list[Progress], Any]:
-    events = []
-    while True:
-        try:
-            events.append(next(work))
-        except StopIteration as finished:
-            return events, finished.value
-
-
-def get(client: HubClient, cache: Path, **options: Any) -> tuple[list[Progress], Path]:
-    return drain(download(client, "Maker/Tiny", cache, **options))
-
-
-def stage(cache: Path) -> Path:
-    return cache / "Maker" / ".Tiny.download"
 
 
 def test_what_is_needed_comes_and_nothing_else(

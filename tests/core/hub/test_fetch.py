@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +17,12 @@ from medusa_core.errors import (
     DownloadDamaged,
     HubUnreachable,
 )
-from medusa_core.events import Progress
 from medusa_core.hub.client import HubClient
 from medusa_core.hub.download import download, unfinished
+from tests.core.hub.getting import get, stage
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS = "model.safetensors"
-
-
-def drain(work: Generator[Progress, None, Any]) -> tuple[list[Progress], Any]:
-    events = []
-    while True:
-        try:
-            events.append(next(work))
-        except StopIteration as finished:
-            return events, finished.value
-
-
-def get(client: HubClient, cache: Path, **options: Any) -> tuple[list[Progress], Path]:
-    return drain(download(client, "Maker/Tiny", cache, **options))
-
-
-def stage(cache: Path) -> Path:
-    return cache / "Maker" / ".Tiny.download"
 
 
 def test_closing_pauses_and_the_next_call_fetches_the_rest(

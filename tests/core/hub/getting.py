@@ -1,0 +1,28 @@
+"""How the Hub's tests download: the made-up model, to a folder, all events kept."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from medusa_core.events import Progress
+from medusa_core.hub.client import HubClient
+from medusa_core.hub.download import download
+
+
+def drain(work: Generator[Progress, None, Any]) -> tuple[list[Progress], Any]:
+    events = []
+    while True:
+        try:
+            events.append(next(work))
+        except StopIteration as finished:
+            return events, finished.value
+
+
+def get(client: HubClient, cache: Path, **options: Any) -> tuple[list[Progress], Path]:
+    return drain(download(client, "Maker/Tiny", cache, **options))
+
+
+def stage(cache: Path) -> Path:
+    return cache / "Maker" / ".Tiny.download"
