@@ -11,14 +11,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from app.shelf import NotFitting, Offer, Shelf, Thing, Wanted, free_name, short
+from app.shelf import FOR, Export, Exported, NotFitting, NotHolding, Offer, Shelf, Thing, Wanted, free_name, short
 from app.worker import Job, stoppable
 from medusa_core.config import HubConfig, ModelConfig
-from medusa_core.errors import CatalogueError, DoesNotFit, MedusaError
+from medusa_core.errors import CatalogueError, CheckpointError, DoesNotFit
 from medusa_core.events import Progress
 from medusa_core.hub import resources_folder
 from medusa_core.hub.catalogue import Catalogue, heads_state, read_catalogue, trained_models
-from medusa_core.hub.library import discard, installed, remove
+from medusa_core.hub.library import Installed, discard, installed, remove
 
 HubSource = Callable[[], HubConfig]  # asked only when somebody wants something from the Hub
 
@@ -36,8 +36,8 @@ def looking(cache: Path, config: ModelConfig) -> Job:
 
         catalogue = _catalogue()
         trained = heads_home(cache)
-        things = [Thing(entry, cache, base=_base(entry.folder, entry.name, catalogue)) for entry in installed(cache)]
-        things += [Thing(entry, trained, True, _base(entry.folder, "", catalogue)) for entry in installed(trained)]
+        things = [_thing(entry, cache, catalogue) for entry in installed(cache)]
+        things += [_thing(entry, trained, catalogue, trained_here=True) for entry in installed(trained)]
         shipped, made = trained_models(resources_folder() / "heads"), trained_models(trained)
         offers = [Offer(each, heads_state(each, shipped=shipped, trained=made)) for each in catalogue.models]
         waiting = tuple(unfinished(cache))
@@ -117,6 +117,44 @@ def discarding(cache: Path, name: str) -> Job:
     return stoppable(drop)
 
 
+def exporting(export: Export) -> Job:
+    """Write heads for another program; the value is Exported, or NotHolding where something must be left out first."""
+
+    def write() -> Generator[Progress, None, Exported | NotHolding]:
+        yield Progress("Reading the heads", 0, 0)
+        from medusa_core.heads.formats.convert import convert
+        from medusa_core.heads.formats.model import open_model
+        from medusa_core.heads.formats.read import read_any
+        from medusa_core.heads.formats.write import DROPPABLE, obstacles
+
+        entry = export.heads.entry
+        if export.model is None and export.to != "tgi":
+            base = export.heads.base or "the model they belong to"
+            raise CheckpointError(f"{entry.name} can be written {FOR[export.to]} only beside {base}. Get it first.")
+        found = obstacles(read_any(entry.folder), export.to) if export.to != "ours" else []
+        if found and not (export.leave_out and all(each.drop for each in found)):
+            lacking = f"Heads {FOR[export.to]} cannot have what these have: {'; '.join(each.what for each in found)}."
+            if all(each.drop for each in found):
+                return NotHolding(f"{lacking} They work without it, and guess a little worse.")
+            raise CheckpointError(f"{lacking} Train heads of the paper’s own kind, which other programs can serve.")
+        there = [path.name for path in export.into.iterdir()] if export.into.is_dir() else []
+        folder = export.into / free_name(f"{short(entry.name)}-{export.to}", there)
+        yield Progress("Writing the heads", 0, 0)
+        model = open_model(export.model, export.heads.base) if export.model is not None else None
+        done = convert(entry.folder, folder, export.to, model, DROPPABLE if export.leave_out else ())
+        return Exported(folder, done.dropped)
+
+    return stoppable(write)
+
+
+def _thing(entry: Installed, library: Path, catalogue: Catalogue, *, trained_here: bool = False) -> Thing:
+    """One on this machine, with the model that heads are for as their files or the catalogue name it."""
+    if entry.kind == "model":
+        return Thing(entry, library, trained_here)
+    base, ours = _base(entry.folder, "" if trained_here else entry.name, catalogue)
+    return Thing(entry, library, trained_here, base, ours)
+
+
 def _catalogue() -> Catalogue:
     try:
         return read_catalogue()
@@ -124,15 +162,17 @@ def _catalogue() -> Catalogue:
         return Catalogue((), {})  # what is on this machine is shown all the same
 
 
-def _base(folder: Path, name: str, catalogue: Catalogue) -> str:
-    """The model that heads are for, without its maker; "" where nothing says it."""
+def _base(folder: Path, name: str, catalogue: Catalogue) -> tuple[str, bool]:
+    """The model that heads are for, without its maker, "" where nothing says it; and whether they are of our format."""
+    ours = False
     try:
         config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if found := config.get("base_model", {}).get("name"):
-            return str(found)
-    except (OSError, ValueError, AttributeError, MedusaError):
+        ours = config.get("format") == "medusa-heads"
+        if found := config.get("base_model", {}).get("name") or config.get("base_model_name_or_path"):
+            return short(str(found)), ours
+    except (OSError, ValueError, AttributeError):
         pass
     for entry in catalogue.models:
         if any(heads.repo == name for heads in entry.heads):
-            return short(entry.name)
-    return ""
+            return short(entry.name), ours
+    return "", ours

@@ -16,9 +16,9 @@ from PySide6.QtWidgets import QWidget
 
 from app import durations
 from app.controller import Controller, Phase
-from app.library_jobs import HubSource, checking, discarding, getting, importing, looking, removing
+from app.library_jobs import HubSource, checking, discarding, exporting, getting, importing, looking, removing
 from app.memory import in_words
-from app.shelf import NotFitting, Shelf, Thing, Wanted, size_words
+from app.shelf import Export, Exported, NotFitting, NotHolding, Shelf, Thing, Wanted, size_words
 from app.task_queue import TaskQueue
 from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
@@ -29,6 +29,7 @@ from medusa_core.hub.client import DownloadProgress
 
 _LOOK = "look"
 _SEPARATOR = "  ·  "
+_LEFT_OUT = {"pairs": "the correction by the token before", "vocabulary": "the limit to frequent tokens"}
 
 
 class ModelsController(QObject):
@@ -43,6 +44,7 @@ class ModelsController(QObject):
         self.shelf = Shelf()
         self.transfers: dict[str, Transfer] = {}
         self._wanted: dict[str, Wanted] = {}  # by key of their transfers
+        self._exports: dict[str, Export] = {}
         self._cancelled: set[str] = set()
         self._checks: dict[str, str] = {}
         self.downloads, self.library = TaskQueue(self), TaskQueue(self)
@@ -70,11 +72,12 @@ class ModelsController(QObject):
         manager.reveal_asked.connect(self.reveal)
         manager.get_asked.connect(self.get)
         manager.import_asked.connect(self.bring_in)
+        manager.export_asked.connect(self.export)
         manager.training_asked.connect(self.training_asked)
         manager.transfers.pause_asked.connect(self.pause)
         manager.transfers.resume_asked.connect(self.resume)
         manager.transfers.cancel_asked.connect(self.cancel)
-        manager.transfers.anyway_asked.connect(self.get_anyway)
+        manager.transfers.anyway_asked.connect(self.go_on_anyway)
 
     def close(self, seconds: float) -> bool:
         """The app ends: downloads are paused; False where a worker does not end in time."""
@@ -121,6 +124,25 @@ class ModelsController(QObject):
         """Show its folder in the system's file manager."""
         QDesktopServices.openUrl(QUrl.fromLocalFile(key))
 
+    def export(self, key: str, to: str, into: Path) -> None:
+        """Write heads for another program into a new folder of `into`."""
+        thing = self.shelf.thing(key)
+        if thing is not None:
+            self._export(Export(thing, to, into, self._model_of(thing)))
+
+    def _export(self, export: Export) -> None:
+        key = f"export:{export.to}:{export.into}:{export.heads.key}"
+        self._exports[key] = export
+        self._run_aside(key, export.words, exporting(export))
+
+    def _model_of(self, heads: Thing) -> Path | None:
+        """The folder of the model that heads belong to: in the library, or wherever the loaded one is."""
+        if (model := self.shelf.model(heads.base)) is not None:
+            return model.entry.folder
+        loaded = self._controller.loaded_as
+        folder = Path(loaded.model).expanduser() if loaded is not None else None
+        return folder if folder is not None and folder.is_dir() and folder.resolve().name == heads.base else None
+
     # Intents, of things that are to come
 
     def get(self, wanted: Wanted) -> None:
@@ -134,10 +156,12 @@ class ModelsController(QObject):
         config = self._controller.settings.model()
         self.downloads.add(key, getting(wanted, self._cache, self._hub, config))
 
-    def get_anyway(self, key: str) -> None:
-        """Download what does not fit this machine."""
+    def go_on_anyway(self, key: str) -> None:
+        """Download what does not fit this machine; write heads without what the other format cannot hold."""
         if key in self._wanted:
             self.get(replace(self._wanted[key], anyway=True))
+        elif key in self._exports:
+            self._export(replace(self._exports[key], leave_out=True))
 
     def bring_in(self, sources: Sequence[Path]) -> None:
         """Copy folders, and convert GGUF files, into the library."""
@@ -188,6 +212,8 @@ class ModelsController(QObject):
             self._set(replace(self.transfers[key], state=State.FAILED, text=result.message))
         elif isinstance(result, NotFitting):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message))
+        elif isinstance(result, NotHolding):
+            self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message, anyway="Write without it"))
         elif result is STOPPED:
             self._take_stop(key)
         else:
@@ -208,6 +234,8 @@ class ModelsController(QObject):
             self._show()
             return
         said = f"Removed; {size_words(result)} free again." if isinstance(result, int) else "On this computer now."
+        if isinstance(result, Exported):
+            said = exported_words(result)
         self._wanted.pop(key, None)
         self._set(replace(self.transfers[key], state=State.DONE, text=said))
 
@@ -285,6 +313,12 @@ def progress_words(event: Progress) -> str:
         if event.seconds_left is not None:
             parts.append(f"{durations.in_words(event.seconds_left)} left")
     return _SEPARATOR.join([*parts, event.stage])
+
+
+def exported_words(exported: Exported) -> str:
+    """What was written where."""
+    without = " and ".join(_LEFT_OUT[name] for name in exported.left_out)
+    return f"Written to {exported.folder}{', without ' if without else ''}{without}."
 
 
 def check_words(report: CheckReport) -> str:

@@ -17,6 +17,7 @@ from medusa_core.hub.download import Unfinished, library_name
 from medusa_core.hub.library import Installed
 
 _MEGABYTE = 1_000_000
+FOR = {"vllm": "for vLLM", "tgi": "for TGI or LoRAX", "ours": "in this app’s format"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Thing:
     library: Path  # the folder of models, or that of heads that were trained here
     trained_here: bool = False
     base: str = ""  # of heads: the name of the model they are for; "" where nothing says it
+    ours: bool = True  # of heads: in this program's own format
 
     @property
     def key(self) -> str:
@@ -99,6 +101,37 @@ class Wanted:
     def name(self) -> str:
         """As the library will call it."""
         return library_name(self.repo, self.gguf)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Heads to write for another program, into a new folder of `into`."""
+
+    heads: Thing
+    to: str  # "ours", "tgi" or "vllm"
+    into: Path
+    model: Path | None  # the folder of the model they belong to, where it is here
+    leave_out: bool = False  # what the format cannot hold and can do without
+
+    @property
+    def words(self) -> str:
+        """What it is, for the list."""
+        return f"{self.heads.entry.name} {FOR[self.to]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written where."""
+
+    folder: Path
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotHolding:
+    """It was not written, since the format cannot hold all of it; what it lacks can be left out."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class TrainingController(QObject):
 
     def _connect(self, dialog: TrainingDialog) -> None:
         dialog.probe_asked.connect(self.probe)
+        dialog.kind_chosen.connect(self.forget_estimate)
         dialog.start_asked.connect(self.start)
         dialog.pause_asked.connect(self.pause)
         dialog.resume_asked.connect(self.resume)
@@ -88,6 +89,11 @@ class TrainingController(QObject):
         session = self._chosen()
         if session is not None and self._run(measuring(self._controller.model, session, self.recipe)):
             self._turn(Stage.PROBING)
+
+    def forget_estimate(self) -> None:
+        """Other heads take another time."""
+        self._estimate = None
+        self._show_budgets()
 
     def start(self) -> None:
         """Train with the chosen budget."""
@@ -240,7 +246,8 @@ class TrainingController(QObject):
         if self.dialog is None or why_not(model):
             return None
         prompts = own_prompts(self._store) if self.dialog.own.isChecked() else []
-        return session_of(model, self._home, self.recipe.of(self.dialog.tokens), prompts)
+        recipe = self.recipe.of(self.dialog.tokens, self.dialog.kind)
+        return session_of(model, self._home, recipe, prompts, self.dialog.kind)
 
     def _run(self, job: Any) -> bool:
         self._pace, self._cancelling = Pace(), False
@@ -291,7 +298,8 @@ def paused_words(session: Session | None) -> str:
     if session is None:
         return ""
     own = f", {grouped(len(session.prompts))} of your own questions among them" if session.prompts else ""
-    return f"A training on {grouped(session.tokens)} tokens of replies is paused{own}. Nothing of it is lost."
+    kind = " of the paper’s heads" if session.kind == "medusa" else ""
+    return f"A training{kind} on {grouped(session.tokens)} tokens of replies is paused{own}. Nothing of it is lost."
 
 
 def outcome_words(trained: Trained) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.conversations import ConversationStore, Role
 from app.worker import Job, stoppable
-from medusa_core.config import CalibrateConfig, DistillConfig, TrainConfig
+from medusa_core.config import CalibrateConfig, DistillConfig, HeadsKind, TrainConfig
 from medusa_core.events import Event, HeadFit, Progress
 from medusa_core.model_info import ChatMessage
 from medusa_core.prompt_file import FilePrompt
@@ -30,9 +30,12 @@ class Recipe:
     data: DistillConfig
     train: TrainConfig
 
-    def of(self, tokens: int) -> Recipe:
-        """The same with so many tokens."""
-        return replace(self, data=replace(self.data, tokens=tokens))
+    def of(self, tokens: int, kind: HeadsKind) -> Recipe:
+        """The same with so many tokens, for heads of this kind; the paper's have one block, as TGI wants it."""
+        train = replace(self.train, kind=kind)
+        if kind == "medusa":
+            train = replace(train, num_layers=1)
+        return Recipe(replace(self.data, tokens=tokens), train)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,12 @@ def why_not(model: Any) -> str:
     return ""
 
 
-def session_of(model: Any, home: Path, recipe: Recipe, prompts: Sequence[FilePrompt]) -> Session:
+def session_of(model: Any, home: Path, recipe: Recipe, prompts: Sequence[FilePrompt], kind: HeadsKind) -> Session:
     """A training to begin."""
     from medusa_core.train.work import Session, data_folder
 
     work = data_folder(home, model.backbone.spec, recipe.data, prompts)
-    return Session(work, recipe.data.tokens, tuple(prompts))
+    return Session(work, recipe.data.tokens, tuple(prompts), kind)
 
 
 def waiting(model: Any, home: Path) -> Session | None:
@@ -81,7 +84,7 @@ def measuring(model: Any, session: Session, recipe: Recipe) -> Job:
     def measure() -> Generator[Progress, None, object]:
         from medusa_core.train.estimate import estimate
 
-        made = recipe.of(session.tokens)
+        made = recipe.of(session.tokens, session.kind)
         return (yield from estimate(model.backbone, model.text, session.work, made.data, made.train, session.prompts))
 
     return stoppable(measure)
@@ -95,7 +98,7 @@ def training(model: Any, home: Path, session: Session, recipe: Recipe) -> Job:
         from medusa_core.train.work import begin, end
 
         begin(session)
-        made, out = recipe.of(session.tokens), home / "heads" / model.backbone.spec.name
+        made, out = recipe.of(session.tokens, session.kind), heads_folder(model, home, session.kind)
         checkpoint = yield from train_heads(
             model.backbone,
             model.text,
@@ -110,6 +113,12 @@ def training(model: Any, home: Path, session: Session, recipe: Recipe) -> Job:
         return _measured(model, home, out, session.work, checkpoint)
 
     return stoppable(train)
+
+
+def heads_folder(model: Any, home: Path, kind: HeadsKind) -> Path:
+    """Where new heads of a kind go: those of one kind do not take the place of the other's."""
+    name = model.backbone.spec.name
+    return home / "heads" / (f"{name}-paper" if kind == "medusa" else name)
 
 
 def _measured(model: Any, home: Path, out: Path, work: Path, checkpoint: Any) -> Trained:

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.shelf import Shelf, Wanted
+from app.shelf import FOR, Shelf, Wanted
 from app.views.model_rows import OfferRow, ThingRow
 from app.views.transfers import Transfers
 
@@ -50,6 +50,7 @@ class ModelManager(QDialog):
     training_asked = Signal()
     get_asked = Signal(object)  # Wanted
     import_asked = Signal(list)  # of Paths
+    export_asked = Signal(str, str, object)  # key of heads, format, Path of the folder to write into
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -121,6 +122,7 @@ class ModelManager(QDialog):
         row.removal_asked.connect(self.removal_asked)
         row.check_asked.connect(self.check_asked)
         row.reveal_asked.connect(self.reveal_asked)
+        row.export_asked.connect(self._choose_target)
         row.training_asked.connect(self.training_asked)
         return row
 
@@ -137,6 +139,10 @@ class ModelManager(QDialog):
             self.get_asked.emit(Wanted(repo, self.file_edit.text().strip()))
             self.repo_edit.clear()
             self.file_edit.clear()
+
+    def _choose_target(self, key: str, to: str) -> None:
+        if chosen := QFileDialog.getExistingDirectory(self, f"Write heads {FOR[to]}: into which folder?"):
+            self.export_asked.emit(key, to, Path(chosen))
 
     def _choose_folder(self) -> None:
         if chosen := QFileDialog.getExistingDirectory(self, "Import a model’s or heads’ folder"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.shelf import Offer, Thing, Wanted, offer_facts, size_words, thing_facts
+from app.shelf import FOR, Offer, Thing, Wanted, offer_facts, size_words, thing_facts
 from app.views.status_line import ShortenedLabel
 
 
@@ -45,6 +45,7 @@ class ThingRow(_Row):
     removal_asked = Signal(str)
     check_asked = Signal(str)
     reveal_asked = Signal(str)
+    export_asked = Signal(str, str)  # key, format
     training_asked = Signal()
 
     def __init__(self) -> None:
@@ -56,6 +57,7 @@ class ThingRow(_Row):
         self.train_action = menu.addAction("Train heads for this model…", self.training_asked.emit)
         self.check_action = menu.addAction("Verify files", self._check)
         self.reveal_action = menu.addAction("Show folder", self._reveal)
+        self.export_actions = {to: menu.addAction(f"Write {words}…", self._export) for to, words in FOR.items()}
         menu.addSeparator()
         self.remove_action = menu.addAction("Remove…", self.ask)
         self.more_button.setMenu(menu)
@@ -91,6 +93,8 @@ class ThingRow(_Row):
         self.train_action.setToolTip(
             "" if use else "Use the model first: heads are trained for the one that is loaded."
         )
+        for to, action in self.export_actions.items():
+            action.setVisible(not is_model and not (to == "ours" and thing.ours))
         self.remove_action.setEnabled(not use)
         self.remove_action.setText("In use: use another before it can be removed" if use else "Remove…")
         for button in (self.use_button, self.more_button):
@@ -123,6 +127,11 @@ class ThingRow(_Row):
     def _check(self) -> None:
         if self.thing is not None:
             self.check_asked.emit(self.thing.key)
+
+    def _export(self) -> None:
+        to = next(to for to, action in self.export_actions.items() if action is self.sender())
+        if self.thing is not None:
+            self.export_asked.emit(self.thing.key, to)
 
     def _reveal(self) -> None:
         if self.thing is not None:

@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 from app.theme import Theme
 from app.views.figures_line import grouped
 from app.views.training_charts import AccuracyChart, LossChart
+from medusa_core.config import HeadsKind
 from medusa_core.events import TrainingStep
 
 _FIRST_SIZE = (640, 660)
@@ -41,6 +42,12 @@ OWN = "Also learn from what I asked in my conversations"
 OWN_NOTE = (
     "The model then answers your own questions too, as part of its training. They stay on this computer, "
     "in the training data, which can be deleted at the end."
+)
+
+
+KINDS: tuple[tuple[str, HeadsKind], ...] = (
+    ("The fastest here: they see the next token", "rooted"),
+    ("The paper’s own: vLLM and TGI can serve them too", "medusa"),
 )
 
 
@@ -82,6 +89,7 @@ class TrainingDialog(QDialog):
     """From the choice of a budget to heads in use."""
 
     probe_asked = Signal()
+    kind_chosen = Signal()
     start_asked = Signal()
     pause_asked = Signal()
     resume_asked = Signal()
@@ -98,7 +106,7 @@ class TrainingDialog(QDialog):
         self.title.setProperty("role", "title")
         self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.budget, self.own = QComboBox(), QCheckBox(OWN)
+        self.budget, self.kinds, self.own = QComboBox(), QComboBox(), QCheckBox(OWN)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.loss, self.accuracy = LossChart(theme), AccuracyChart(theme)
@@ -174,6 +182,11 @@ class TrainingDialog(QDialog):
         """The budget that is chosen."""
         return int(self.budget.currentData() or 0)
 
+    @property
+    def kind(self) -> HeadsKind:
+        """The kind of heads that is chosen."""
+        return KINDS[self.kinds.currentIndex()][1]
+
     def set_theme(self, theme: Theme) -> None:
         """Draw in other colours."""
         self.loss.set_theme(theme)
@@ -220,15 +233,19 @@ class TrainingDialog(QDialog):
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
         grid.setColumnStretch(1, 1)
-        label = QLabel("Replies to learn &from")
-        label.setBuddy(self.budget)
-        self.budget.setAccessibleName("Replies to learn from")
+        for words, _ in KINDS:
+            self.kinds.addItem(words)
+        self.kinds.currentIndexChanged.connect(self.kind_chosen)
         note = _label("small")
         note.setText(OWN_NOTE)
-        grid.addWidget(label, 0, 0)
-        grid.addWidget(self.budget, 0, 1)
-        grid.addWidget(self.own, 1, 0, 1, 2)
-        grid.addWidget(note, 2, 0, 1, 2)
+        for row, (words, choice) in enumerate((("&Learn from", self.budget), ("&Kind of heads", self.kinds))):
+            label = QLabel(words)
+            label.setBuddy(choice)
+            choice.setAccessibleName(words.replace("&", ""))
+            grid.addWidget(label, row, 0)
+            grid.addWidget(choice, row, 1)
+        grid.addWidget(self.own, 2, 0, 1, 2)
+        grid.addWidget(note, 3, 0, 1, 2)
         return setup
 
     def _bottom(self) -> QHBoxLayout:

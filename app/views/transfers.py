@@ -23,7 +23,7 @@ class State(Enum):
     PAUSED = auto()
     DONE = auto()
     FAILED = auto()
-    REFUSED = auto()  # it does not fit this machine; the person may want it nevertheless
+    REFUSED = auto()  # not as it was asked for; `anyway` is what the person may want nevertheless
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Transfer:
     text: str = ""  # how far it is, or what went wrong
     share: float | None = None  # of it that is done; None: nobody knows
     can_pause: bool = False  # what cannot is cancelled as a whole
+    anyway: str = "Download anyway"  # what can be had of something refused
 
 
 class TransferRow(QFrame):
@@ -61,7 +62,7 @@ class TransferRow(QFrame):
         self.bar.setTextVisible(False)
         self.pause_button = self._button("Pause", self.pause_asked)
         self.resume_button = self._button("Go on", self.resume_asked)
-        self.anyway_button = self._button("Download anyway", self.anyway_asked)
+        self.anyway_button = self._button("", self.anyway_asked)
         self.cancel_button = self._button("Cancel", self.cancel_asked)
         head = QHBoxLayout()
         head.setSpacing(4)
@@ -105,6 +106,7 @@ class TransferRow(QFrame):
         self.bar.setAccessibleName(f"{transfer.name}: {transfer.text}")
         self.pause_button.setVisible(transfer.can_pause and state in (State.RUNNING, State.WAITING))
         self.resume_button.setVisible(transfer.can_pause and state in (State.PAUSED, State.FAILED))
+        self.anyway_button.setText(transfer.anyway)
         self.anyway_button.setVisible(state is State.REFUSED)
         over = state in (State.DONE, State.REFUSED) or (state is State.FAILED and not transfer.can_pause)
         self.cancel_button.setText("Dismiss" if over else "Cancel")

@@ -77,7 +77,8 @@ def _converted(source: Path, folder: Path, mark: str = "") -> Generator[Progress
 
 
 def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
-    chosen = choose_files(path.name for path in source.iterdir() if path.is_file())
+    found = (path for path in (*source.iterdir(), *source.glob("*/*")) if path.is_file())
+    chosen = choose_files(path.relative_to(source).as_posix() for path in found)
     if chosen is None:
         raise ModelNotFound(
             f"{source} holds no model: it needs config.json and weights in *.safetensors or pytorch_model*.bin."
@@ -96,6 +97,7 @@ def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
     try:
         records, done = {}, 0
         for name in names:
+            (stage / name).parent.mkdir(exist_ok=True)
             records[name] = yield from _copy(source / name, stage / name, done, total)
             done += records[name].size
         for added in add_template(stage, folder.name) if kind == "model" else []:

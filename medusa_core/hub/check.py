@@ -14,7 +14,7 @@ from typing import Any
 from medusa_core.errors import LibraryError, ModelUnsupported
 from medusa_core.events import Progress
 from medusa_core.hub.library import Installed
-from medusa_core.hub.listing import is_weights
+from medusa_core.hub.listing import is_file_name, is_weights
 from medusa_core.hub.manifest import Manifest, hash_files, read_manifest
 from medusa_core.weight_files import read_header
 
@@ -61,7 +61,7 @@ def _compare(folder: Path, manifest: Manifest) -> Generator[Progress, None, list
     problems, to_read = [], []
     for name, record in manifest.files.items():
         path = folder / name
-        if "/" in name or "\\" in name or not path.is_file():
+        if not (is_file_name(name) and path.is_file()):
             problems.append(f"{name} is missing")
         elif path.stat().st_size != record.size:
             problems.append(f"{name} has {path.stat().st_size:,} bytes and arrived with {record.size:,}")

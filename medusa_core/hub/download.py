@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ from medusa_core.hub.catalogue import add_template
 from medusa_core.hub.client import HubClient
 from medusa_core.hub.fetch import PART, Meter, fetch
 from medusa_core.hub.gguf import GROWTH, convert_gguf
-from medusa_core.hub.listing import Listing, RemoteFile, check_repo_id, is_library_name, is_weights, make_listing
+from medusa_core.hub.listing import (
+    Listing,
+    RemoteFile,
+    check_repo_id,
+    is_file_name,
+    is_library_name,
+    is_weights,
+    make_listing,
+)
 from medusa_core.hub.manifest import FileRecord, Manifest, hash_files, now, read_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -72,6 +80,7 @@ def download(
             return folder
         stage = _stage(folder)
         _prepare(stage, listing, gguf)
+        yield from _take_over(folder, listing, stage)
         records = yield from _fetch_all(client, listing, stage, check)
         if listing.kind == "gguf":
             yield from _convert(stage, gguf, folder, listing)
@@ -102,6 +111,22 @@ def unfinished(cache: Path) -> list[Unfinished]:
     return found
 
 
+def _take_over(folder: Path, listing: Listing, stage: Path) -> Generator[Progress, None, None]:
+    """What an older commit on this machine has in common with the one wanted need not come again."""
+    with suppress(LibraryError, OSError):
+        manifest = read_manifest(folder)
+        there = {} if manifest is None else {record.sha256: name for name, record in manifest.files.items()}
+        for file in listing.files:
+            name = there.get(file.sha256)
+            if name is None or _is_complete(stage, file) or not is_file_name(name):
+                continue
+            record = (yield from hash_files(folder, [name], "Reading"))[name]
+            if record.sha256 == file.sha256:
+                (stage / file.name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(folder / name, stage / f"{file.name}.new")
+                (stage / f"{file.name}.new").replace(stage / file.name)
+
+
 def _fetch_all(
     client: HubClient, listing: Listing, stage: Path, check: Check | None
 ) -> Generator[Progress, None, dict[str, FileRecord]]:
@@ -117,6 +142,7 @@ def _fetch_all(
             yield meter.progress(f"{file.name} is there already", meter.done)
             digest = file.sha256 or (yield from hash_files(stage, [file.name], "Reading"))[file.name].sha256
         else:
+            (stage / file.name).parent.mkdir(exist_ok=True)
             digest = yield from fetch(client, listing.repo, listing.commit, file, stage / file.name, meter)
         records[file.name] = FileRecord(file.size, digest)
     return records
@@ -206,9 +232,7 @@ def _prepare(stage: Path, listing: Listing, gguf: str) -> None:
     if stage.is_symlink():
         raise LibraryError(f"{stage} is a link, and links are not written through. Remove it.")
     stage.mkdir(parents=True, exist_ok=True)
-    for path in stage.iterdir():
-        if path.name.removesuffix(PART) not in wanted:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    _clear(stage, wanted)
     text = json.dumps(
         {
             "repo": listing.repo,
@@ -220,6 +244,17 @@ def _prepare(stage: Path, listing: Listing, gguf: str) -> None:
     partial = stage / f"{_PLAN}.new"
     partial.write_text(text, encoding="utf-8")
     partial.replace(stage / _PLAN)
+
+
+def _clear(folder: Path, wanted: Collection[str], prefix: str = "") -> None:
+    """Remove everything that is not wanted. Links are removed, not followed."""
+    for path in folder.iterdir():
+        name = prefix + path.name.removesuffix(PART)
+        is_folder = path.is_dir() and not path.is_symlink()
+        if is_folder and any(each.startswith(f"{name}/") for each in wanted):
+            _clear(path, wanted, f"{name}/")
+        elif name not in wanted or is_folder:
+            shutil.rmtree(path) if is_folder else path.unlink()
 
 
 def _read_plan(stage: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ Kind = Literal["model", "heads", "gguf"]
 
 _ALWAYS = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json"
+    r"|(tree|statistics)\.json"  # of heads, in whatever format these are
     r"|merges\.txt|vocab\.txt|.*\.model|tekken\.json|chat_template\.jinja"
     r"|README\.md|(LICEN[SC]E|NOTICE|USE_POLICY)[^/]*",
     re.IGNORECASE,
@@ -28,8 +29,9 @@ _OTHER_WEIGHTS = re.compile(
     r"(?!consolidated|adapter_|int8-calibration|medusa_lm_head|heads\b|pairs\b).*\.safetensors(\.index\.json)?"
 )
 _PICKLED_WEIGHTS = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin(\.index\.json)?")
-_HEADS = re.compile(r"medusa_lm_head\.safetensors|heads\.safetensors|pairs\.safetensors|tree\.json|statistics\.json")
+_HEADS = re.compile(r"medusa_lm_head\.safetensors|heads\.safetensors|pairs\.safetensors")
 _PICKLED_HEADS = re.compile(r"medusa_lm_head\.pt")
+_ADAPTERS = re.compile(r"adapters/adapter_(config\.json|model\.safetensors)")  # of heads trained with their model
 # In this order: the first kind whose files are there is what the folder is.
 _WEIGHTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("model", _PLAIN_WEIGHTS),
@@ -132,17 +134,23 @@ def is_weights(name: str) -> bool:
     return name.endswith((".safetensors", ".bin", ".pt", ".gguf"))
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a file of a model may be called so: no folders, but for the adapters' own."""
+    return bool(_ADAPTERS.fullmatch(name)) or not ("/" in name or "\\" in name or name.startswith("."))
+
+
 def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
     """The kind of a folder with these files, and which are needed; None where they make no model and no heads.
 
     Pickled weights are taken only where there are no others.
     """
-    flat = sorted(name for name in names if "/" not in name and "\\" not in name and not name.startswith("."))
-    small = [name for name in flat if _ALWAYS.fullmatch(name)]
+    allowed = sorted(filter(is_file_name, names))
+    small = [name for name in allowed if _ALWAYS.fullmatch(name)]
     for kind, pattern in _WEIGHTS:
-        weights = [name for name in flat if pattern.fullmatch(name)]
+        weights = [name for name in allowed if pattern.fullmatch(name)]
         if any(is_weights(name) for name in weights) and "config.json" in small:
-            return kind, [*small, *(name for name in weights if name not in small)]
+            adapters = [name for name in allowed if kind == "heads" and _ADAPTERS.fullmatch(name)]
+            return kind, [*small, *weights, *adapters]
     return None
 
 

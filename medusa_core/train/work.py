@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.backbone.base import BackboneSpec
-from medusa_core.config import DistillConfig
+from medusa_core.config import DistillConfig, HeadsKind
 from medusa_core.errors import ConfigError
 from medusa_core.prompt_file import FilePrompt, read_prompts
 
@@ -31,6 +31,7 @@ class Session:
     work: Path
     tokens: int  # of replies, all in all
     prompts: tuple[FilePrompt, ...] = ()  # of the user's own, without followups
+    kind: HeadsKind = "rooted"  # of the heads
 
 
 def data_folder(home: Path, spec: BackboneSpec, data: DistillConfig, file: Sequence[FilePrompt]) -> Path:
@@ -46,7 +47,7 @@ def begin(session: Session) -> None:
     session.work.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps({"messages": prompt.messages}) + "\n" for prompt in session.prompts)
     _replace(session.work / _PROMPTS, lines)
-    _replace(session.work / _SESSION, json.dumps({"tokens": session.tokens}) + "\n")
+    _replace(session.work / _SESSION, json.dumps({"tokens": session.tokens, "kind": session.kind}) + "\n")
 
 
 def unfinished(home: Path, spec: BackboneSpec) -> Session | None:
@@ -56,11 +57,12 @@ def unfinished(home: Path, spec: BackboneSpec) -> Session | None:
         key=lambda path: path.stat().st_mtime,
     )
     for path in reversed(found):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, ConfigError):
-            tokens = int(json.loads(path.read_text(encoding="utf-8"))["tokens"])
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError):
+            said = json.loads(path.read_text(encoding="utf-8"))
+            kind: HeadsKind = "medusa" if said.get("kind") == "medusa" else "rooted"
             has_prompts = (path.parent / _PROMPTS).stat().st_size > 0
             prompts = read_prompts(path.parent / _PROMPTS) if has_prompts else []
-            return Session(path.parent, tokens, tuple(prompts))
+            return Session(path.parent, int(said["tokens"]), tuple(prompts), kind)
     return None
 
 

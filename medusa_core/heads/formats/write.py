@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,38 +25,52 @@ from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.pairs import FILE as PAIRS
 
 DROPPABLE = ("pairs", "vocabulary")
+FORMATS = {"tgi": "TGI/LoRAX v2", "vllm": "vLLM"}
 _VLLM_WEIGHTS = "model.safetensors"
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja")
 
 
-def obstacles(heads: HeadTensors, to: str, drop: Collection[str] = ()) -> list[str]:
-    """What "tgi" or "vllm" cannot hold of these heads, one sentence each; empty where they can be written."""
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something that another format cannot hold."""
+
+    what: str
+    remedy: str = ""  # on the command line
+    drop: str = ""  # the name under which it can be left out
+
+
+def obstacles(heads: HeadTensors, to: str, drop: Collection[str] = ()) -> list[Obstacle]:
+    """What "tgi" or "vllm" cannot hold of these heads; empty where they can be written."""
     found = []
     if heads.kind != MedusaHeads.kind:
-        found.append(f"heads of kind {heads.kind}, which see the root of the tree (train with --kind medusa)")
+        found.append(
+            Obstacle(f"heads of kind {heads.kind}, which see the root of the tree", "train with --kind medusa")
+        )
     if ADAPTERS in heads.beside:
-        found.append("adapters/, which change the model these heads belong to")
-    if PAIRS in heads.beside and "pairs" not in drop:
-        found.append(f"{PAIRS}, a correction by the token before (--drop pairs leaves it out)")
+        found.append(Obstacle("adapters/, which change the model these heads belong to"))
+    if PAIRS in heads.beside:
+        remedy = "--drop pairs leaves it out"
+        found.append(Obstacle(f"{PAIRS}, a correction by the token before", remedy, "pairs"))
     if to == "tgi":
         if heads.num_layers != 1:
-            found.append(f"{heads.num_layers} blocks a head; it has exactly one (train with --layers 1)")
+            what = f"{heads.num_layers} blocks a head where it has exactly one"
+            found.append(Obstacle(what, "train with --layers 1"))
         if heads.w2 is not None:
-            found.append("output heads of their own (W2); the model's is used (train without --own-output)")
-        elif heads.token_map is not None and "vocabulary" not in drop:
-            found.append(
-                f"a draft vocabulary of {len(heads.token_map):,} tokens (--drop vocabulary lets them guess among all)"
-            )
+            what = "output heads of their own (W2) where the model's is used"
+            found.append(Obstacle(what, "train without --own-output"))
+        elif heads.token_map is not None:
+            what = f"a draft vocabulary of {len(heads.token_map):,} tokens"
+            found.append(Obstacle(what, "--drop vocabulary lets them guess among all", "vocabulary"))
     elif heads.num_layers == 0 and heads.w2 is None:
-        found.append("heads without blocks and without output heads, which hold nothing")
-    return found
+        found.append(Obstacle("heads without blocks and without output heads, which hold nothing"))
+    return [each for each in found if not (each.drop and each.drop in drop)]
 
 
 def check_writable_as(heads: HeadTensors, to: str, drop: Collection[str] = ()) -> None:
     """Raises CheckpointError naming everything that the format cannot hold."""
     if found := obstacles(heads, to, drop):
-        name = {"tgi": "TGI/LoRAX v2", "vllm": "vLLM"}[to]
-        raise CheckpointError(f"{name} cannot hold what {heads.path} has: {'; '.join(found)}.")
+        said = [f"{each.what} ({each.remedy})" if each.remedy else each.what for each in found]
+        raise CheckpointError(f"{FORMATS[to]} cannot hold what {heads.path} has: {'; '.join(said)}.")
 
 
 def write_tgi(folder: Path, heads: HeadTensors, base: dict[str, Any], model: Path | None) -> None:

@@ -22,9 +22,10 @@ from medusa_core.errors import (
     LibraryError,
     NotOnHub,
 )
+from medusa_core.hub.check import check
 from medusa_core.hub.client import DownloadProgress, HubClient
 from medusa_core.hub.download import download
-from medusa_core.hub.library import remove
+from medusa_core.hub.library import find, remove
 from medusa_core.hub.manifest import read_manifest
 from tests.core.hub.getting import drain, get, stage
 
@@ -102,6 +103,22 @@ def test_a_newer_commit_takes_the_place_of_the_older(client: HubClient, tiny_rep
     get(client, tmp_path)
     assert (folder / "README.md").read_bytes() == b"new"
     assert [path.name for path in folder.parent.iterdir()] == ["Tiny"]
+
+
+def test_what_a_newer_commit_left_alone_is_not_fetched_again(
+    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path
+) -> None:
+    _, folder = get(client, tmp_path)
+    tiny_repo.commit, tiny_repo.files["README.md"] = "d" * 40, b"new"
+    fake_hub.served = {}
+    get(client, tmp_path)
+    assert WEIGHTS not in fake_hub.served
+    assert (folder / WEIGHTS).read_bytes() == tiny_repo.files[WEIGHTS]
+    (folder / WEIGHTS).write_bytes(b"damaged")
+    tiny_repo.commit = "e" * 40
+    get(client, tmp_path)
+    assert fake_hub.served[WEIGHTS] == len(tiny_repo.files[WEIGHTS]), "what was damaged here comes anew"
+    assert (folder / WEIGHTS).read_bytes() == tiny_repo.files[WEIGHTS]
 
 
 def test_a_commit_can_be_asked_for(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
@@ -246,6 +263,46 @@ def test_published_heads_are_got_too(client: HubClient, tiny_repo: Any, tmp_path
     tiny_repo.commit = "f" * 40
     get(client, tmp_path)
     assert not (folder / "medusa_lm_head.pt").exists()
+
+
+def test_adapters_come_with_the_heads_they_belong_to(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
+    tiny_repo.files = {
+        "config.json": b'{"format": "medusa-heads"}',
+        "heads.safetensors": b"tensors",
+        "statistics.json": b"{}",
+        "adapters/adapter_config.json": b"{}",
+        "adapters/adapter_model.safetensors": b"lora",
+        "adapters/other.bin": b"no",
+    }
+    _, folder = get(client, tmp_path)
+    arrived = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert arrived == {*tiny_repo.files, "medusa-model.json"} - {"adapters/other.bin"}
+    report = drain(check(find(tmp_path, "Maker/Tiny")))[1]
+    assert [problem for problem in report.problems if problem.startswith("adapters/")] == []
+    (folder / "adapters" / "adapter_model.safetensors").write_bytes(b"bent")
+    report = drain(check(find(tmp_path, "Maker/Tiny")))[1]
+    assert "adapters/adapter_model.safetensors is not what arrived" in report.problems
+
+
+def test_a_broken_off_download_keeps_its_adapters(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
+    tiny_repo.files = {
+        "config.json": b'{"format": "medusa-heads"}',
+        "heads.safetensors": b"tensors",
+        "adapters/adapter_config.json": b"{}",
+        "adapters/adapter_model.safetensors": b"lora",
+    }
+    work = download(client, "Maker/Tiny", tmp_path)
+    while not (stage(tmp_path) / "adapters" / "adapter_model.safetensors").is_file():
+        next(work)
+    work.close()
+    (stage(tmp_path) / "adapters" / "left.json").write_bytes(b"stale")
+    (stage(tmp_path) / "empty").mkdir()
+    _, folder = get(client, tmp_path)
+    assert {path.name for path in (folder / "adapters").iterdir()} == {
+        "adapter_config.json",
+        "adapter_model.safetensors",
+    }
+    assert not (folder / "empty").exists()
 
 
 def test_a_repository_without_a_model(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ def test_an_imported_folder_is_described(source: Path, cache: Path) -> None:
     assert find(cache, "Maker/Tiny") == entry
 
 
+def test_heads_are_imported_with_all_that_belongs_to_them(tmp_path: Path, cache: Path) -> None:
+    ours = {"config.json", "heads.safetensors", "tree.json", "adapters/adapter_model.safetensors"}
+    vllm = {"config.json", "model.safetensors", "tree.json", "statistics.json"}
+    for number, names in enumerate((ours, vllm)):
+        source = tmp_path / f"heads{number}"
+        (source / "adapters").mkdir(parents=True)
+        for name in (*names, "adapters/notes.txt"):
+            (source / name).write_text(name)
+        folder = finish(import_model(source, cache))
+        arrived = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert arrived == {*names, "medusa-model.json"}
+
+
 def test_using_a_model_is_remembered_but_only_in_the_library(source: Path, cache: Path) -> None:
     folder = finish(import_model(source, cache))
     before = datetime.now(UTC) - timedelta(minutes=1)
