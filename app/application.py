@@ -26,6 +26,7 @@ from app.building import build_views
 from app.controller import Controller, Phase
 from app.conversations import AlreadyOpen, ConversationStore, StoreError
 from app.crash_log import CrashLog
+from app.find_controller import FindController
 from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
 from app.json_file import JsonFile
@@ -41,7 +42,7 @@ from app.smoke_test import Asking, Finding, Trial
 from app.training_controller import TrainingController
 from app.views.about import AboutDialog
 from app.views.notices import Notice, Topic, Way
-from app.wiring import connect_conversations, connect_model, connect_models, connect_replies
+from app.wiring import connect_conversations, connect_find, connect_model, connect_models, connect_replies
 from app.worker import Worker
 from medusa_core.config import HubConfig, ModelConfig
 from medusa_core.errors import ConfigError, DiskFull
@@ -88,6 +89,7 @@ class Application(QObject):
         self.worker = Worker(self)
         self.controller = Controller(self.views, self.worker, opener, cache, self._settings_file, self.store)
         self.panel_controller = PanelController(self.views, self.controller, self.theme)
+        self.find = FindController(self.views.chat)
         self.models = ModelsController(self.window, self.controller, cache, hub)
         self.training = TrainingController(self.window, self.controller, self.store, cache.parent, self.theme)
         self._closed_cleanly, self._settled = True, False
@@ -117,6 +119,7 @@ class Application(QObject):
         connect_model(self.views, self.controller)
         connect_replies(self.views, self.controller.replies)
         connect_conversations(self.views, self.controller.conversations)
+        connect_find(self.views, self.find)
         connect_models(self.views, self.models, self.training)
         self.views.chat.recording_asked.connect(self.show_recording)
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSplitter, QVBox
 
 from app import recordings
 from app.expectation import at_first
+from app.find_controller import FindController
 from app.jobs import model_words
 from app.player import Player
 from app.recordings import Recording, RecordingError
@@ -41,6 +42,7 @@ class RecordingWindow(QWidget):
         self.recording: Recording | None = None
         self.player = Player(self)
         self.chat, self.panel = Chat(theme, ()), DecodingPanel()
+        self.find = FindController(self.chat)
         self.notices = NoticeArea(theme, column_width(self.chat))
         self.play_button = self._button("Pause", self.toggle)
         self.skip_button = self._button("To the end", self.player.skip)
@@ -99,6 +101,9 @@ class RecordingWindow(QWidget):
         self.panel.export_asked.connect(self._export)
         self.chat.step_chosen.connect(self._show_step)
         QShortcut(QKeySequence("Ctrl+O"), self, self.ask_for_recording)
+        QShortcut(QKeySequence("Ctrl+F"), self, self.find.open)
+        QShortcut(QKeySequence("F3"), self, self.find.go_to_next)
+        QShortcut(QKeySequence("Shift+F3"), self, self.find.go_to_previous)
         QShortcut(QKeySequence("Ctrl+W"), self, self.close)
         QShortcut(QKeySequence("Esc"), self, self.player.pause)
 

@@ -33,6 +33,8 @@ class Theme:
     accepted: str
     on_accepted: str  # text on a fill of `accepted`
     accepted_tint: str  # behind text that came free
+    found: str  # behind words that were looked for
+    found_line: str  # around them
     rejected: str
     unreached: str
     source_head: str

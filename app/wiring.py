@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.controller import Controller
 from app.conversation_controller import ConversationController
+from app.find_controller import FindController
 from app.models_controller import ModelsController
 from app.reply_controller import ReplyController
 from app.screen import Views
@@ -35,6 +36,13 @@ def connect_replies(views: Views, replies: ReplyController) -> None:
     views.chat.step_chosen.connect(replies.show_step)
     views.panel.step_shown.connect(replies.hold_step)
     views.window.regenerate_requested.connect(replies.regenerate_last)
+
+
+def connect_find(views: Views, find: FindController) -> None:
+    """Finding in the open chat."""
+    views.window.find_requested.connect(find.open)
+    views.window.find_next_requested.connect(find.go_to_next)
+    views.window.find_previous_requested.connect(find.go_to_previous)
 
 
 def connect_conversations(views: Views, conversations: ConversationController) -> None:

@@ -6,6 +6,7 @@ that a step's tokens are found in whatever shows them. Knows nothing of how a bl
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
@@ -33,6 +34,7 @@ class BlockColumn(QWidget):
     link_chosen = Signal(str)
     caret_moved = Signal(QRectF)  # where the keyboard caret is, in this widget's coordinates
     part_added = Signal(QWidget)  # a text that takes the keyboard
+    changed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -81,6 +83,7 @@ class BlockColumn(QWidget):
                     fresh.append([])
                 fresh[-1].append(atom)
         self._show(number, skipped, fresh)
+        self.changed.emit()
 
     def _end(self) -> tuple[int, int]:
         last = self._parts[-1] if self._parts else None
@@ -158,6 +161,7 @@ class BlockColumn(QWidget):
         self._drop(0)
         self._stream, self._places = MarkdownStream(), []
         self.append_text(text)
+        self.changed.emit()
 
     def drafted_spans(self) -> list[tuple[int, int]]:
         """The spans of the source that are tinted, in order."""
@@ -192,6 +196,18 @@ class BlockColumn(QWidget):
             aside = text.viewport().mapTo(self, QPoint(0, 0))
             yield from (rectangle.translated(aside) for rectangle in text.rectangles(start, end))
             number += 1
+
+    # What is looked for
+
+    def texts(self) -> list[SourceText]:
+        """The text of every part."""
+        return [text_of(part) for part in self._parts]
+
+    def look_for(self, words: re.Pattern[str] | None) -> None:
+        """Mark these words wherever they stand; None: nothing is looked for."""
+        self._marks.words = words
+        for text in self.texts():
+            text.found.search()
 
     # How it looks
 

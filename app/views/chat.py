@@ -5,17 +5,21 @@ Knows nothing of models, threads or settings, or of how conversations are saved.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QApplication
 
 from app.conversations import Turn
 from app.theme import Theme
+from app.views.find_bar import FindBar
 from app.views.message import Message
-from app.views.page import FollowingPage
+from app.views.page import FollowingPage, column_width
 from app.views.question import Question
 from app.views.reply import Reply
+from app.views.source_text import SourceText
 from app.views.welcome import Welcome
 
 
@@ -38,6 +42,7 @@ class Chat(FollowingPage):
     continuation_asked = Signal()  # of the last one
     variant_asked = Signal(int, bool, int)  # and whether it is the reply; -1 for the one before, 1 for the one after
     removal_asked = Signal(int, bool)  # and whether it is the reply
+    texts_changed = Signal()
 
     def __init__(self, theme: Theme, suggestions: Sequence[str]) -> None:
         super().__init__()
@@ -46,6 +51,9 @@ class Chat(FollowingPage):
         self._usable = self._can_ask = True
         self._turns: list[_Shown] = []
         self._held: Reply | None = None
+        self._words: re.Pattern[str] | None = None  # that are looked for
+        self.find_bar = FindBar(theme, column_width(self))
+        self.set_head(self.find_bar)
         self._welcome = Welcome(suggestions)
         self._welcome.chosen.connect(self.suggestion_chosen)
         self._welcome.models_asked.connect(self.models_asked)
@@ -187,8 +195,36 @@ class Chat(FollowingPage):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
+        self.find_bar.set_theme(theme)
         for message in self._messages():
             message.set_theme(theme)
+
+    # What is looked for
+
+    def open_find_bar(self) -> None:
+        """Show the bar, with the words that are selected here."""
+        focused = QApplication.focusWidget()
+        selected = focused.selected_text() if isinstance(focused, SourceText) and self.isAncestorOf(focused) else ""
+        self.find_bar.open("" if "\n" in selected else selected)
+
+    def look_for(self, words: re.Pattern[str] | None) -> None:
+        """Mark these words wherever they stand; None: nothing is looked for."""
+        self._words = words
+        for message in self._messages():
+            message.look_for(words)
+
+    def texts(self) -> list[SourceText]:
+        """Everything that can be read, in order."""
+        return [text for message in self._messages() for text in message.texts()]
+
+    def first_in_view(self, texts: Sequence[SourceText]) -> tuple[int, int]:
+        """The text that the first line in view belongs to, and the position of that line in it."""
+        for number, text in enumerate(texts):
+            if self.top_in(text) < text.height():
+                return number, text.found.position_at(max(0, self.top_in(text)))
+        return max(0, len(texts) - 1), 0
+
+    # Its messages
 
     def replies(self) -> Sequence[Reply]:
         """The replies in order."""
@@ -221,12 +257,16 @@ class Chat(FollowingPage):
         message.caret_moved.connect(self.follow_caret)
         message.variant_asked.connect(self._report_variant)
         message.removal_asked.connect(self._report_removal)
+        message.text_changed.connect(self.texts_changed)
+        message.look_for(self._words)
         message.set_usable(self._usable, can_ask=self._can_ask)
         self.add(message)
+        self.texts_changed.emit()
 
     def _take_away(self, message: Message) -> None:
         self._held = None if self._held is message else self._held
         self.take_away(message)
+        self.texts_changed.emit()
 
     def _mark_last(self) -> None:
         for turn in self._turns[-2:]:  # those before are marked already

@@ -1,7 +1,8 @@
-"""What is painted beneath the text of a reply: which steps wrote it, and which of them is outlined. Paints nothing."""
+"""What is painted beneath a message's text: which steps wrote it, which is outlined, what is found. Paints nothing."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from app.theme import Theme
@@ -16,3 +17,4 @@ class Marks:
     steps: StepSpans = field(default_factory=StepSpans)
     tinted: bool = True
     held: int = -1  # the step that is outlined
+    words: re.Pattern[str] | None = None  # that are looked for

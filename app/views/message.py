@@ -5,7 +5,9 @@ Knows nothing of the other messages.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Signal
 from PySide6.QtGui import QGuiApplication
@@ -27,6 +29,7 @@ class Message(QFrame, metaclass=AbstractQt):
     caret_moved = Signal(QRectF)  # where the keyboard caret is, in this widget's coordinates
     variant_asked = Signal(int)  # -1: the one before, 1: the one after
     removal_asked = Signal()
+    text_changed = Signal()
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
@@ -59,6 +62,14 @@ class Message(QFrame, metaclass=AbstractQt):
     @abstractmethod
     def source(self) -> str:
         """The whole text, as it was written."""
+
+    @abstractmethod
+    def texts(self) -> Sequence[SourceText]:
+        """What can be read of it, in order."""
+
+    @abstractmethod
+    def look_for(self, words: re.Pattern[str] | None) -> None:
+        """Mark these words wherever they stand; None: nothing is looked for."""
 
     def copy(self) -> None:
         """Put the whole text on the clipboard, as it was written."""

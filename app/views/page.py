@@ -25,6 +25,7 @@ class FollowingPage(QWidget):
         self.jump_button = self._jump_button()
         page = QVBoxLayout(self)
         page.setContentsMargins(0, 0, 0, 0)
+        page.setSpacing(0)
         page.addWidget(self._scroll)
         bar = self._scroll.verticalScrollBar()
         bar.valueChanged.connect(self._note_position)
@@ -59,6 +60,12 @@ class FollowingPage(QWidget):
         return button
 
     # What stands in it
+
+    def set_head(self, widget: QWidget) -> None:
+        """What stands above the page, and does not scroll."""
+        layout = self.layout()
+        assert isinstance(layout, QVBoxLayout)
+        layout.insertWidget(0, widget)
 
     def fill(self, widget: QWidget) -> None:
         """What takes all the room while it is shown."""
@@ -156,12 +163,25 @@ class FollowingPage(QWidget):
         elif top + place.height() > bar.value() + height - _MARGIN:
             bar.setValue(round(top + place.height()) + _MARGIN - height)
 
+    def bring_to_middle(self, text: QWidget, place: QRectF) -> None:
+        """Where a place in a widget is out of view, or close to its edge: scroll it to the middle."""
+        bar, height = self._scroll.verticalScrollBar(), self._scroll.viewport().height()
+        top = text.mapTo(self._page, place.topLeft().toPoint()).y()
+        near = 2 * _MARGIN
+        if not bar.value() + near <= top <= top + place.height() <= bar.value() + height - near:
+            bar.setValue(round(top + place.height() / 2 - height / 2))
+
+    def top_in(self, text: QWidget) -> int:
+        """How far down in a widget, in px, the first line in view is; negative where the widget is further down."""
+        return self.place - text.mapTo(self._page, QPoint(0, 0)).y()
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() is QEvent.Type.Resize:
             # The scroll bar comes out of the right margin, so that the column stays where it is.
             bar_width = self._scroll.width() - self._scroll.viewport().width()
             self._row.setContentsMargins(_MARGIN, 0, max(0, _MARGIN - bar_width), 0)
-            size, view = self.jump_button.sizeHint(), self._scroll.viewport().geometry()
+            size = self.jump_button.sizeHint()
+            view = self._scroll.viewport().geometry().translated(self._scroll.pos())
             self.jump_button.setGeometry(
                 view.center().x() - size.width() // 2, view.bottom() - size.height() - 8, size.width(), size.height()
             )

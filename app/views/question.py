@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
@@ -48,6 +51,13 @@ class Question(Message):
     def source(self) -> str:
         return self._source
 
+    def texts(self) -> Sequence[SourceText]:
+        return () if self.editor is not None else (self.text,)
+
+    def look_for(self, words: re.Pattern[str] | None) -> None:
+        self._marks.words = words
+        self.text.found.search()
+
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._marks.theme = theme
@@ -76,6 +86,7 @@ class Question(Message):
         self._inside.addWidget(self._choice)
         self.editor.setFocus()
         self.editor.selectAll()
+        self.text_changed.emit()
 
     def _buttons(self) -> QWidget:
         choice = QWidget()
@@ -106,6 +117,7 @@ class Question(Message):
         self.text.show()
         self.bar.show()
         self.text.setFocus()
+        self.text_changed.emit()
 
     def _ask(self) -> None:
         if self.editor is None or not self._ask_button.isEnabled():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRect, Qt, Signal
@@ -49,6 +50,7 @@ class Reply(Message):
         self.text.token_chosen.connect(self._choose)
         self.text.link_chosen.connect(self._ask_for_link)
         self.text.part_added.connect(self._take_part)
+        self.text.changed.connect(self.text_changed)
         self._make_bar(theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 8)
@@ -71,6 +73,12 @@ class Reply(Message):
 
     def source(self) -> str:
         return self.text.text
+
+    def texts(self) -> Sequence[SourceText]:
+        return self.text.texts()
+
+    def look_for(self, words: re.Pattern[str] | None) -> None:
+        self.text.look_for(words)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser
 
 from app.markdown import Style
 from app.views.formats import Formats
+from app.views.found import Found
 from app.views.line_writer import write_lines
 from app.views.lines import APART, Line, cut, length_of, offset_at, ranges
 from app.views.marks import Marks
@@ -55,6 +56,7 @@ class SourceText(QTextBrowser):
         self._marks = marks
         self._formats = Formats(marks.theme, is_code=self.is_code)
         self._lines: list[Line] = []
+        self.found = Found(self, marks)
         self._settled: dict[int, list[QRectF]] = {}  # tints by step, as long as nothing moves them
         self._pressed_at = QPointF()
         self._writing = False
@@ -125,6 +127,7 @@ class SourceText(QTextBrowser):
         cursor.beginEditBlock()
         yield cursor
         cursor.endEditBlock()
+        self.found.search()
         caret, last = self.textCursor(), self.document().characterCount() - 1
         if (caret.anchor(), caret.position()) != (min(anchor, last), min(position, last)):
             caret.setPosition(min(anchor, last))
@@ -216,6 +219,7 @@ class SourceText(QTextBrowser):
             for index in self._marks.steps.among(min(corners), max(corners) + 1):
                 for rectangle in self._tints(index):
                     painter.drawRoundedRect(rectangle, 3, 3)
+        self.found.paint(painter, place)
         self._paint_held(painter)
         painter.end()
         super().paintEvent(event)

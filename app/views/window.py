@@ -46,6 +46,9 @@ class MainWindow(QMainWindow):
     training_requested = Signal()
     stop_requested = Signal()
     search_requested = Signal()
+    find_requested = Signal()
+    find_next_requested = Signal()
+    find_previous_requested = Signal()
     regenerate_requested = Signal()
     previous_variant_requested = Signal()
     next_variant_requested = Signal()
@@ -110,16 +113,19 @@ class MainWindow(QMainWindow):
         self.panel_action.toggled.connect(self._toggle_panel)
         self.rule_action = self._unseen("Choose which guesses are kept", "Ctrl+E", self._focus_rule_box)
         self._unseen("Stop the reply", "Esc", self.stop_requested)
-        self.search_action = self._unseen("Search", "Ctrl+K", self._search)
+        self.search_action = self._unseen("Search", "Ctrl+K; Ctrl+Shift+F", self._search)
+        self.find_action = self._unseen("Find in this chat", "Ctrl+F", self.find_requested)
+        self._unseen("Next place in this chat", "F3; Ctrl+G", self.find_next_requested)
+        self._unseen("Previous place in this chat", "Shift+F3; Ctrl+Shift+G", self.find_previous_requested)
         self.regenerate_action = self._unseen("Regenerate the last reply", "Ctrl+R", self.regenerate_requested)
         self.training_action = self._unseen("Train heads for this model", "Ctrl+H", self.training_requested)
         self._unseen("Previous variant", "Alt+Left", self.previous_variant_requested)
         self._unseen("Next variant", "Alt+Right", self.next_variant_requested)
 
     def _unseen(self, text: str, keys: str, do: object) -> QAction:
-        """An action with a key alone."""
+        """An action with keys alone: a semicolon stands between two that do the same."""
         action = QAction(text, self)
-        action.setShortcut(QKeySequence(keys))
+        action.setShortcuts(QKeySequence.listFromString(keys))
         action.triggered.connect(do)
         self.addAction(action)
         return action
