@@ -166,7 +166,7 @@ def open_folder(
     info = ModelInfo(
         name=name,
         dtype=precision,
-        device=_device_name(backbone.device),
+        device=_device_name(backbone),
         parameters=backbone.spec.parameters,
         context_size=backbone.spec.context_size,
         num_heads=checkpoint.heads.shape.num_heads if checkpoint else 0,
@@ -202,5 +202,9 @@ class _Adapting:
         return model
 
 
-def _device_name(device: torch.device) -> str:
-    return f"cuda ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+def _device_name(backbone: Backbone) -> str:
+    if backbone.device.type != "cuda":
+        return "cpu"
+    name = torch.cuda.get_device_name(backbone.device)
+    gpus = backbone.spec.gpus
+    return f"cuda ({name})" if gpus == 1 else f"cuda ({name} and {gpus - 1} more, passes not recorded)"

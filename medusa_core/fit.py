@@ -77,6 +77,7 @@ class Fit:
 
     need: Need
     free: int
+    gpus: int = 1  # over which the model has to be spread
 
 
 def needed(sizes: ModelSizes, precision: str, device: str, *, context: int, heads_bytes: int = 0) -> Need:
@@ -107,6 +108,18 @@ def free_bytes(device: str) -> int:
     return available if limit is None else min(available, limit)
 
 
+def gpus_bytes() -> tuple[int, ...]:
+    """Memory that nobody uses now, of each GPU. Looking at a GPU takes some of it: ask only where one is too small."""
+    import torch
+
+    return tuple(int(torch.cuda.mem_get_info(number)[0]) for number in range(torch.cuda.device_count()))
+
+
+def spread_bytes() -> dict[int, int]:
+    """By GPU: what a model may take of it, room to work in left out."""
+    return {number: max(0, free - _MARGIN_BYTES) for number, free in enumerate(gpus_bytes())}
+
+
 def best_fit(
     name: str,
     sizes: ModelSizes,
@@ -117,17 +130,24 @@ def best_fit(
     heads_bytes: int = 0,
     others: Sequence[str] = (),
 ) -> Fit:
-    """The first of `precisions` that fits. Raises DoesNotFit with the figures, and with what would fit instead.
+    """The first of `precisions` that fits, on one GPU or else on all together.
 
-    `context`: tokens of conversation. `others`: precisions to offer, not to take.
+    `context`: tokens of conversation. `others`: precisions to offer, not to take. Raises DoesNotFit with the figures,
+    and with what would fit instead.
     """
     free = free_bytes(device)
     needs = [needed(sizes, each, device, context=context, heads_bytes=heads_bytes) for each in precisions]
     for need in needs:
         if need.total <= free:
             return Fit(need, free)
-    smallest = min(needs, key=lambda need: need.total)
     where = "are free on the GPU" if device == "cuda" else "of memory are free"
+    gpus = gpus_bytes() if device == "cuda" else ()
+    if len(gpus) > 1:
+        free, where = sum(gpus) - (len(gpus) - 1) * _MARGIN_BYTES, f"are free on {len(gpus)} GPUs"
+        for need in needs:
+            if need.total <= free:
+                return Fit(need, free, len(gpus))
+    smallest = min(needs, key=lambda need: need.total)
     raise DoesNotFit(
         f"{name} needs about {_gib(smallest.total)} in {smallest.precision}, and {_gib(free)} {where}: {smallest}. "
         + _offer(sizes, [*precisions, *others], device, free, context, heads_bytes)

@@ -24,6 +24,7 @@ class BackboneSpec:
     context_size: int  # tokens that fit
     parameters: int
     fingerprint: str  # hash of the configuration; heads remember which model they were trained for
+    gpus: int = 1  # that its layers lie on; on more than one, passes are not recorded
     no_trees: str = ""  # why candidate trees cannot be verified, so that nothing is drafted; "" where they can
 
 

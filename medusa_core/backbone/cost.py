@@ -113,6 +113,7 @@ def cost_key(backbone: Backbone, precision: str, drafter: str) -> dict[str, str]
         "precision": precision,
         "drafter": drafter,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
+        **({"gpus": str(backbone.spec.gpus)} if backbone.spec.gpus > 1 else {}),
         "threads": str(torch.get_num_threads()),
         **{name: _version(name) for name in ("torch", "numba", "transformers")},
     }

@@ -77,9 +77,17 @@ class _Layer:
     down: Product
 
 
+def devices(model: Any) -> int:
+    """On how many devices a model's layers lie."""
+    placed = getattr(model, "hf_device_map", None) or {}
+    return max(1, len(set(placed.values())))
+
+
 def unsupported_reason(model: Any) -> str:
     """Why this file cannot run the model; "" where it can."""
     config = model.config
+    if devices(model) > 1:
+        return "its layers lie on several devices"
     if config.model_type not in FAMILIES:
         return f"its architecture is {config.model_type}"
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")

@@ -42,7 +42,7 @@ def load_backbone(
     check_config(folder)
     place = choose_device(device)
     precision = choose_dtype(dtype, place)
-    check_fit(folder, precision, place)
+    gpus = check_fit(folder, precision, place)
     yield Progress("Loading the model: tokenizer", 1, _STAGES)
     tokenizer = _load_tokenizer(folder)
     yield Progress("Loading the model: weights", 2, _STAGES)
@@ -50,7 +50,7 @@ def load_backbone(
         f"There was not enough memory to load {_display_name(folder)}. "
         "Close other programs, or choose a smaller model or precision."
     ):
-        model = _load_model(folder, precision, place)
+        model = _load_model(folder, precision, place, gpus)
         yield Progress("Loading the model: preparing the pass", 3, _STAGES)
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
         spec = make_spec(model, tokenizer, _display_name(folder))
@@ -80,9 +80,9 @@ def _questions(text: ChatText, tokenizer: Any) -> list[list[int]]:
 
 def load_model(folder: Path, precision: str, device: torch.device) -> Any:
     """The folder's transformers model, frozen, for those who train beside it. Raises as `load_backbone`."""
-    check_fit(folder, precision, device)
+    gpus = check_fit(folder, precision, device)
     with memory_errors(f"There was not enough memory to load {_display_name(folder)} for training. Close programs."):
-        return _load_model(folder, precision, device)
+        return _load_model(folder, precision, device, gpus)
 
 
 def make_backbone(model: Any, spec: BackboneSpec, *, keep_model: bool = False) -> Backbone:
@@ -111,6 +111,7 @@ def make_spec(model: Any, tokenizer: Any, name: str) -> BackboneSpec:
         context_size=context,
         parameters=model.num_parameters(),
         fingerprint=fingerprint(config, tokenizer),
+        gpus=lean.devices(model),
     )
 
 
@@ -179,9 +180,12 @@ def _tree_product_seconds(dtype: torch.dtype) -> float:
     return best
 
 
-def check_fit(folder: Path, precision: str, device: torch.device) -> None:
-    """Refuse before loading what would not fit: on the CPU the system kills the program without a word."""
-    fit.best_fit(_display_name(folder), fit.folder_sizes(folder), (precision,), device.type)
+def check_fit(folder: Path, precision: str, device: torch.device) -> int:
+    """Refuse before loading what would not fit: on the CPU the system kills the program without a word.
+
+    Returns how many GPUs the model has to be spread over: 1 where one of them is enough, and on the CPU.
+    """
+    return fit.best_fit(_display_name(folder), fit.folder_sizes(folder), (precision,), device.type).gpus
 
 
 def fitting_dtype(folder: Path, dtype: Dtype, device: Device, context: int = 0, heads: Path | None = None) -> Dtype:
@@ -234,11 +238,16 @@ def _load_tokenizer(folder: Path) -> Any:
         raise ModelUnsupported(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}") from error
 
 
-def _load_model(folder: Path, precision: str, device: torch.device) -> Any:
+def _placed(device: torch.device, gpus: int) -> dict[str, Any]:
+    """Where the weights go, for transformers: on one device, or spread over all GPUs and never beside them."""
+    return {"device_map": {"": device}} if gpus == 1 else {"device_map": "auto", "max_memory": fit.spread_bytes()}
+
+
+def _load_model(folder: Path, precision: str, device: torch.device, gpus: int) -> Any:
     import transformers
     from safetensors import SafetensorError
 
-    options: dict[str, Any] = {"dtype": _DTYPES.get(precision, "auto"), "device_map": {"": device}}
+    options: dict[str, Any] = {"dtype": _DTYPES.get(precision, "auto"), **_placed(device, gpus)}
     if precision == "nf4":
         # 16-bit products on a GPU; on the CPU NF4 serves tests, where exact comparisons need fp32.
         compute = torch.bfloat16 if device.type == "cuda" else torch.float32

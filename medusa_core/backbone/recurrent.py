@@ -99,7 +99,7 @@ class RecurrentBackbone(StockBackbone):
         )
         cache.length += len(token_ids)
         hidden: torch.Tensor = output.last_hidden_state[0]
-        return hidden
+        return hidden.to(self.device)
 
     @torch.inference_mode()
     def _chunks_agree(self) -> bool:

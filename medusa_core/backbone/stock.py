@@ -78,7 +78,10 @@ class StockCache:
 
 
 class StockBackbone:
-    """The Backbone protocol over a transformers model's own forward."""
+    """The Backbone protocol over a transformers model's own forward; its layers may lie on several GPUs.
+
+    What comes in and goes out is on `device`, where the first layer is.
+    """
 
     def __init__(self, model: Any, spec: BackboneSpec) -> None:
         self._model, self._spec = model, spec
@@ -116,7 +119,7 @@ class StockBackbone:
     def output_weight(self) -> torch.Tensor:
         """The output head's weight (V, H)."""
         weight: torch.Tensor = self._head.weight.detach()
-        return weight
+        return weight.to(self.device)
 
     @property
     def embedding_weight(self) -> torch.Tensor:
@@ -142,14 +145,14 @@ class StockBackbone:
             **{self._cache_argument: cache.inner},
         )
         hidden: torch.Tensor = output.last_hidden_state[0]
-        return hidden
+        return hidden.to(self.device)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The output head: (..., H) -> (..., V)."""
         weight: torch.Tensor = self._head.weight
         # Some families keep their states in 32 bit whatever the weights are in.
         logits: torch.Tensor = self._head(hidden.to(weight.dtype) if weight.is_floating_point() else hidden)
-        return logits
+        return logits.to(hidden.device)
 
     def _bias(self, positions: torch.Tensor, cached: int, mask: torch.Tensor | None) -> Any:
         """The additive mask (1, 1, T, L + T) that transformers passes through unchanged; a bool one is not safe.
@@ -173,7 +176,7 @@ class StockBackbone:
         """Some families scale or cap their logits after the output head: then the head alone is not the model."""
         token = torch.zeros(1, 1, dtype=torch.long, device=self.device)
         whole = self._model(input_ids=token, use_cache=False).logits[0]
-        ours = self.logits(self._decoder(input_ids=token, use_cache=False).last_hidden_state[0])
+        ours = self.logits(self._decoder(input_ids=token, use_cache=False).last_hidden_state[0].to(self.device))
         if not torch.allclose(whole.float(), ours.float(), rtol=1e-2, atol=1e-2):
             raise ModelUnsupported(
                 f"{self._spec.name} changes its logits after the output head, which this program does not follow."

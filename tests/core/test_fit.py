@@ -62,6 +62,34 @@ def test_the_first_precision_that_fits_is_taken(free: Any, device: str) -> None:
         best_fit("Tiny", SIZES, ("fp32", "bf16", "nf4"), device, context=4096)
 
 
+@pytest.fixture
+def gpus(free: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the free memory of every GPU."""
+
+    def set_free(*sizes: float) -> None:
+        free(0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: len(sizes))
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda number=0: (int(sizes[number]), 2 * int(sizes[number])))
+
+    return set_free
+
+
+def test_a_model_too_large_for_one_gpu_is_spread_over_all(gpus: Any) -> None:
+    bf16, nf4 = (needed(SIZES, each, "cuda", context=4096).total for each in ("bf16", "nf4"))
+    gpus(bf16, bf16)
+    assert best_fit("Tiny", SIZES, ("bf16",), "cuda", context=4096).gpus == 1, "one is enough"
+    gpus(bf16 / 2 + MARGIN, bf16 / 2)
+    found = best_fit("Tiny", SIZES, ("bf16",), "cuda", context=4096)
+    assert (found.gpus, found.need.precision, found.free) == (2, "bf16", 2 * (bf16 // 2))
+    assert fit.spread_bytes() == {0: int(bf16 / 2), 1: int(bf16 / 2) - MARGIN}
+    gpus(nf4, nf4)
+    found = best_fit("Tiny", SIZES, ("bf16", "nf4"), "cuda", context=4096)
+    assert (found.gpus, found.need.precision) == (1, "nf4"), "one GPU is faster than two"
+    gpus(bf16 / 2, bf16 / 2)
+    with pytest.raises(DoesNotFit, match=r"2\.\d GiB are free on 2 GPUs"):
+        best_fit("Tiny", SIZES, ("bf16",), "cuda", context=4096)
+
+
 def test_a_refusal_shows_the_figures_and_what_would_fit(free: Any) -> None:
     free(2.6e9)
     with pytest.raises(DoesNotFit) as caught:
