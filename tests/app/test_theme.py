@@ -55,10 +55,24 @@ def test_marks_can_be_seen(theme: Theme, name: str, surface: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ground"),
-    [("on_accepted", "accepted"), ("text", "accepted_tint"), ("text_muted", "accepted_tint"), ("surface", "accent")],
+    [
+        ("on_accepted", "accepted"),
+        ("text", "accepted_tint"),
+        ("text_muted", "accepted_tint"),
+        ("surface", "accent"),
+        ("text", "found"),
+        ("text_muted", "found"),
+        ("accent", "found"),
+    ],
 )
 def test_text_on_colour_can_be_read(theme: Theme, text: str, ground: str) -> None:
     assert contrast(getattr(theme, text), getattr(theme, ground)) >= 4.5
+
+
+@pytest.mark.parametrize("ground", [*ON_SURFACES, "accepted_tint", "found"])
+def test_what_was_found_can_be_seen_without_its_ground(theme: Theme, ground: str) -> None:
+    assert contrast(theme.found_line, getattr(theme, ground)) >= 3.0
+    assert contrast(theme.text, getattr(theme, ground)) >= 3.0  # the box of the current place
 
 
 def test_both_themes_exist_with_every_colour_as_rrggbb() -> None:

@@ -70,6 +70,7 @@ def test_every_key_of_the_window_is_listed(app: Application) -> None:
     keys = {action.shortcut().toString() for action in app.window.findChildren(type(app.window.sidebar_action))}
     missing = {key for key in keys if key} - set(listed) - {"Del", "F2"}
     assert not missing
+    assert {"Ctrl+F", "F3", "Shift+F3"} <= keys
     assert {"Ctrl+N", "Ctrl+K", "Ctrl+B", "Ctrl+R", "Alt+Left", "Alt+Right", "Ctrl+T", "F9", "F1", "Esc"} <= keys
 
 
@@ -94,6 +95,9 @@ def test_the_keys_work_wherever_the_keyboard_is(
     ctrl, alt = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
     for signal, key, modifier in (
         (app.window.search_requested, Qt.Key.Key_K, ctrl),
+        (app.window.find_requested, Qt.Key.Key_F, ctrl),
+        (app.window.find_next_requested, Qt.Key.Key_F3, Qt.KeyboardModifier.NoModifier),
+        (app.window.find_previous_requested, Qt.Key.Key_F3, Qt.KeyboardModifier.ShiftModifier),
         (app.window.rule_action.triggered, Qt.Key.Key_E, ctrl),
         (app.window.regenerate_requested, Qt.Key.Key_R, ctrl),
         (app.window.previous_variant_requested, Qt.Key.Key_Left, alt),
