@@ -301,6 +301,7 @@ def test_a_reply_that_is_written_is_marked_at_once_and_counted_soon(
 def test_a_reply_that_never_pauses_is_counted_all_the_same(shown: Chat, find: FindController, qtbot: QtBot) -> None:
     look_for(shown, find, "needle")
     timer = find._timer
+    timer.setTimerType(Qt.TimerType.PreciseTimer)
     timer.setInterval(60_000)
     find.count_soon()
     qtbot.wait(50)
