@@ -5,11 +5,9 @@ Knows nothing of threads or widgets.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from app.shelf import FOR, Export, Exported, NotFitting, NotHolding, Offer, Shelf, Thing, Wanted, free_name, short
 from app.worker import Job, stoppable
@@ -19,6 +17,7 @@ from medusa_core.events import Progress
 from medusa_core.hub import resources_folder
 from medusa_core.hub.catalogue import Catalogue, heads_state, read_catalogue, trained_models
 from medusa_core.hub.library import Installed, discard, installed, remove
+from medusa_core.hub.suiting import heads_base, is_ours
 
 HubSource = Callable[[], HubConfig]  # asked only when somebody wants something from the Hub
 
@@ -36,8 +35,8 @@ def looking(cache: Path, config: ModelConfig) -> Job:
 
         catalogue = _catalogue()
         trained = heads_home(cache)
-        things = [_thing(entry, cache, catalogue) for entry in installed(cache)]
-        things += [_thing(entry, trained, catalogue, trained_here=True) for entry in installed(trained)]
+        things = [_thing(entry, cache) for entry in installed(cache)]
+        things += [_thing(entry, trained, trained_here=True) for entry in installed(trained)]
         shipped, made = trained_models(resources_folder() / "heads"), trained_models(trained)
         offers = [Offer(each, heads_state(each, shipped=shipped, trained=made)) for each in catalogue.models]
         waiting = tuple(unfinished(cache))
@@ -147,12 +146,12 @@ def exporting(export: Export) -> Job:
     return stoppable(write)
 
 
-def _thing(entry: Installed, library: Path, catalogue: Catalogue, *, trained_here: bool = False) -> Thing:
+def _thing(entry: Installed, library: Path, *, trained_here: bool = False) -> Thing:
     """One on this machine, with the model that heads are for as their files or the catalogue name it."""
     if entry.kind == "model":
         return Thing(entry, library, trained_here)
-    base, ours = _base(entry.folder, "" if trained_here else entry.name, catalogue)
-    return Thing(entry, library, trained_here, base, ours)
+    base = heads_base(entry.folder, "" if trained_here else entry.name)
+    return Thing(entry, library, trained_here, base, is_ours(entry.folder))
 
 
 def _catalogue() -> Catalogue:
@@ -160,19 +159,3 @@ def _catalogue() -> Catalogue:
         return read_catalogue()
     except CatalogueError:
         return Catalogue((), {})  # what is on this machine is shown all the same
-
-
-def _base(folder: Path, name: str, catalogue: Catalogue) -> tuple[str, bool]:
-    """The model that heads are for, without its maker, "" where nothing says it; and whether they are of our format."""
-    ours = False
-    try:
-        config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        ours = config.get("format") == "medusa-heads"
-        if found := config.get("base_model", {}).get("name") or config.get("base_model_name_or_path"):
-            return short(str(found)), ours
-    except (OSError, ValueError, AttributeError):
-        pass
-    for entry in catalogue.models:
-        if any(heads.repo == name for heads in entry.heads):
-            return short(entry.name), ours
-    return "", ours

@@ -24,6 +24,7 @@ from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
 from app.worker import STOPPED, Failure, Job
 from medusa_core.events import Progress
+from medusa_core.hub import DEFAULT
 from medusa_core.hub.check import CheckReport
 from medusa_core.hub.client import DownloadProgress
 
@@ -99,7 +100,7 @@ class ModelsController(QObject):
             return
         model: Thing | None
         if thing.entry.kind == "model":
-            model, heads = thing, self.shelf.heads_for(thing)
+            model, heads = thing, DEFAULT
         else:
             model, heads = self.shelf.model(thing.base) if thing.base else None, thing.setting
         if model is not None:

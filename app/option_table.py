@@ -262,8 +262,8 @@ _MODEL_OPTIONS: tuple[Option, ...] = (
         key="heads",
         section="Model",
         label="Medusa heads",
-        help="“default” are the heads shipped with the app, “paper” those exactly as in the paper, “none” loads none; "
-        "or a folder of heads.",
+        help="“default” are those that suit the model: shipped with the app, trained here or got for it; “paper” those "
+        "exactly as in the paper, for the default model; “none” loads none; or a folder of heads.",
         default=_MODEL.heads,
         names=("default", "paper", "none"),
         needs_reload=True,

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.memory import in_words
-from medusa_core.hub import DEFAULT, DEFAULT_MODEL_NAME, NONE
+from medusa_core.hub import DEFAULT, DEFAULT_MODEL_NAME
 from medusa_core.hub.catalogue import CatalogueEntry, HeadsState
 from medusa_core.hub.download import Unfinished, library_name
 from medusa_core.hub.library import Installed
@@ -73,19 +73,6 @@ class Shelf:
     def has(self, name: str) -> bool:
         """Whether the library has something of exactly this name."""
         return any(thing.entry.name == name and not thing.trained_here for thing in self.things)
-
-    def heads_for(self, model: Thing) -> str:
-        """What the settings call the heads to load with a model: those trained here before those that were got.
-
-        The default model comes with heads of its own; others are chosen by hand.
-        """
-        if model.setting == DEFAULT:
-            return DEFAULT
-        fitting = [
-            thing for thing in self.things if thing.entry.kind == "heads" and thing.base == short(model.entry.name)
-        ]
-        fitting.sort(key=lambda thing: not thing.trained_here)
-        return fitting[0].setting if fitting else NONE
 
 
 @dataclass(frozen=True, slots=True)

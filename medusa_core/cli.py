@@ -22,6 +22,7 @@ from medusa_core.cli_decoding import (
     add_decoding_options,
     decoding_config,
     model_config,
+    no_heads,
     require_heads,
     uses_heads,
 )
@@ -92,7 +93,8 @@ def _generate(options: argparse.Namespace) -> int:
         finished = _stream(chat.reply(messages, decoding), log)
     adapted = " · answered by the model as the heads' adapters change it" if chat.info.adapted else ""
     print(_summary(finished) + adapted, file=sys.stderr)
-    for note in filter(None, (chat.info.drafting_problem, chat.info.heads_note)):
+    lacking = no_heads(chat, options) if headed else ""
+    for note in filter(None, (chat.info.drafting_problem, chat.info.heads_note, lacking)):
         print(note, file=sys.stderr)
     return 0
 

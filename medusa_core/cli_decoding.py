@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 from typing import TYPE_CHECKING
 
 from medusa_core import hub
@@ -116,6 +117,16 @@ def require_heads(chat: Chat, options: argparse.Namespace, *, headed: bool) -> N
         return
     if headed and options.heads != hub.NONE and chat.info.heads_problem:
         raise CheckpointError(f"{chat.info.heads_problem} (--heads none goes on without heads.)")
+    if headed and options.heads != hub.NONE and options.drafter == "medusa" and chat.checkpoint is None:
+        raise CheckpointError(no_heads(chat, options))
+
+
+def no_heads(chat: Chat, options: argparse.Namespace) -> str:
+    """What to say where heads were left to be found and there are none for the model; "" where there are some."""
+    if chat.checkpoint is not None or options.heads != hub.DEFAULT or chat.info.drafting_problem:
+        return ""
+    made = f"python -m medusa_core train --model {shlex.quote(options.model)}"
+    return f"There are no heads for {chat.info.name} on this machine yet. Make some with: {made}"
 
 
 def _acceptance(options: argparse.Namespace) -> Acceptance:

@@ -5,6 +5,7 @@ Knows nothing of how it was measured.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,20 +51,21 @@ def report_lines(report: HeadsReport) -> list[str]:
     ]
 
 
-def training_lines(chat: Chat, checkpoint: HeadsCheckpoint, out: Path) -> list[str]:
+def training_lines(chat: Chat, checkpoint: HeadsCheckpoint, out: Path, model: str) -> list[str]:
     """The end of a training: the report, and where the heads are."""
     assert checkpoint.statistics is not None, "training ends with calibration"
     context = defaults(CalibrateConfig)["context"]
     report = measured_report(chat, checkpoint.heads, checkpoint.statistics, checkpoint.tree, context)
     vocabulary = f"{checkpoint.heads.shape.draft_vocab_size:,} tokens"
     coverage = checkpoint.training["draft_vocabulary_coverage"]
+    command = shlex.join(["python", "-m", "medusa_core", "generate", "--model", model, "--heads", str(out)])
     return [
         "",
         *report_lines(report),
         "",
         f"Draft vocabulary: {vocabulary}, {coverage:.1%} of what the model wrote",
         *_drift_lines(checkpoint.training),
-        f"Heads written to {out}; use them with: python -m medusa_core generate --heads {out} --prompt ...",
+        f"Heads written to {out}; use them with: {command} --prompt ...",
     ]
 
 

@@ -220,7 +220,7 @@ def _train(options: argparse.Namespace) -> int:
         print(_INTERRUPTED, file=sys.stderr)
         return 130
     if processes.is_main():
-        print("\n".join(training_lines(chat, checkpoint, options.out)))
+        print("\n".join(training_lines(chat, checkpoint, options.out, options.model)))
     return 0
 
 

@@ -47,7 +47,7 @@ class ModelConfig:
     """Which model, with which heads, where and how precise."""
 
     model: str = "default"  # "default", a model folder, a GGUF file, or ORG/NAME as `models get` fetched it
-    heads: str = "default"  # "default", "paper" (heads as in the paper), "none" or a heads folder
+    heads: str = "default"  # "default" (those that suit the model), "paper" (the paper's), "none" or a heads folder
     dtype: Dtype = "auto"
     device: Device = "auto"
     context: int = 0  # tokens of conversation that there must be memory for; 0: what the model reads, 4096 at most

@@ -75,7 +75,7 @@ class ModelInfo:
     parameters: int
     context_size: int  # tokens
     num_heads: int  # 0: no heads loaded, decoding is plain
-    heads_name: str  # "default", "paper", a folder's name, or "none"
+    heads_name: str  # "default", "paper", a name of the library, a folder, or "none"
     heads_problem: str = ""  # one sentence where heads were asked for and could not be used
     drafting_problem: str = ""  # one sentence where the model cannot verify what is drafted: a token a step then
     heads_note: str = ""  # what to know of the heads in use: never measured, or measured in another precision

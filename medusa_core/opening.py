@@ -17,6 +17,7 @@ from medusa_core.events import Progress
 from medusa_core.hub.catalogue import read_catalogue
 from medusa_core.hub.library import mark_used
 from medusa_core.hub.manifest import read_manifest
+from medusa_core.hub.suiting import suiting_heads
 
 if TYPE_CHECKING:
     from medusa_core.chat import Chat
@@ -25,27 +26,29 @@ if TYPE_CHECKING:
 def open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Chat]:
     """Find, convert where needed, and load the model and its heads; returns the chat.
 
-    Heads that are missing or broken are left out and `Chat.info.heads_problem` says why. A model that ships no chat
-    template gets the catalogue's, if that has one. Raises ModelNotFound, ModelUnsupported, DoesNotFit before loading,
-    OutOfMemory, DiskFull or ConfigError where the model itself cannot be had.
+    "default" heads are those that suit the model. Heads that are missing or broken are left out and
+    `Chat.info.heads_problem` says why. A model that ships no chat template gets the catalogue's, if that has one.
+    Raises ModelNotFound, ModelUnsupported, DoesNotFit before loading, OutOfMemory, DiskFull or ConfigError where the
+    model itself cannot be had.
     """
     yield Progress("Starting PyTorch", 0, 1)
     from medusa_core.backbone.load import fitting_dtype  # torch is imported here, once somebody waits for it
     from medusa_core.chat import open_folder
 
     folder = yield from hub.model_folder(config.model, cache)
+    name = hub.DEFAULT_MODEL_NAME if config.model == hub.DEFAULT else folder.resolve().name
+    wanted = suiting_heads(folder, name, cache) if config.heads == hub.DEFAULT else config.heads
     heads, problem = None, ""
     try:
-        heads = hub.heads_folder(config.heads, cache)
+        heads = hub.heads_folder(wanted, cache)
     except ModelNotFound as error:
         problem = str(error)
     dtype = fitting_dtype(folder, config.dtype, config.device, config.context, heads)
-    name = hub.DEFAULT_MODEL_NAME if config.model == hub.DEFAULT else folder.resolve().name
     chat = yield from open_folder(
         folder,
         heads,
         name=name,
-        heads_name=config.heads,
+        heads_name=wanted,
         dtype=dtype,
         device=config.device,
         costs=cache.parent / "costs",

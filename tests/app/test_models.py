@@ -272,7 +272,7 @@ def test_switching_gives_the_memory_back(start: Start, tiny: Path, profile: Path
     qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=9000)
     assert app.controller.model is not None
     assert app.controller.model.info.name == "Second"
-    assert (app.controller.settings["model"], app.controller.settings["heads"]) == ("Maker/Second", "none")
+    assert (app.controller.settings["model"], app.controller.settings["heads"]) == ("Maker/Second", "default")
     qtbot.waitUntil(lambda: at_rest(app) and manager.things[str(second)].use_button.text() == "In use", timeout=9000)
     assert manager.things[str(first)].use_button.isEnabled()
     gc.unfreeze()

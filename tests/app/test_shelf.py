@@ -1,4 +1,4 @@
-"""The shelf's words and choices: which heads suit a model, how things are described and named."""
+"""The shelf's words: how things are described and named."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ MODEL = Thing(installed("Maker/Tiny"), LIBRARY)
 GOT = Thing(installed("Other/tiny-heads", "heads"), LIBRARY, base="Tiny")
 MADE = Thing(installed("Tiny", "heads"), Path("heads"), trained_here=True, base="Tiny")
 DEFAULT = Thing(installed("SmolLM2-135M-Instruct"), LIBRARY)
-
-
-def test_heads_trained_here_come_first_then_those_that_were_got() -> None:
-    assert Shelf((MODEL, GOT, MADE)).heads_for(MODEL) == str(MADE.entry.folder)
-    assert Shelf((MODEL, GOT)).heads_for(MODEL) == "Other/tiny-heads"
-    assert Shelf((MODEL,)).heads_for(MODEL) == "none"
-    assert Shelf((DEFAULT, MADE)).heads_for(DEFAULT) == "default"
 
 
 def test_what_the_settings_call_things() -> None:
