@@ -58,19 +58,7 @@ def test_it_answers_and_keeps_the_spaces(
     for name, value in (("_ROUNDS", 1), ("_LEAST_ROUNDS", 1), ("_BRIEF_SECONDS", 0.0)):
         monkeypatch.setattr(cost, name, value)
     log = tmp_path / "log"
-    asked = (
-        "generate",
-        "--model",
-        str(folder),
-        "--dtype",
-        "fp32",
-        "--device",
-        "cpu",
-        "--heads",
-        "none",
-        "--prompt",
-        "Hi",
-    )
+    model = ("--model", str(folder), "--dtype", "fp32", "--device", "cpu", "--heads", "none")
     assert cli.main(["generate", *model, "--prompt", "Hi", "--max-new-tokens", "24", "--json", str(log)]) == 0
     assert "tiktoken" not in capsys.readouterr().err
     finished = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
