@@ -166,7 +166,11 @@ def folder_sizes(folder: Path) -> ModelSizes:
     Raises ModelUnsupported for weights that are damaged.
     """
     tensors = folder_tensors(folder)
-    parameters = sum(tensor.numbers for tensor in tensors.values())
+    # bitsandbytes packs two weights of 4 bits into a byte.
+    packed = sum(
+        tensor.numbers for name, tensor in tensors.items() if tensor.dtype == "U8" and name.endswith(".weight")
+    )
+    parameters = packed + sum(tensor.numbers for tensor in tensors.values())
     ends = sum(
         tensor.numbers
         for name, tensor in tensors.items()

@@ -32,7 +32,7 @@ def open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Cha
     model itself cannot be had.
     """
     yield Progress("Starting PyTorch", 0, 1)
-    from medusa_core.backbone.load import fitting_dtype  # torch is imported here, once somebody waits for it
+    from medusa_core.backbone.precision import fitting_dtype  # torch is imported here, once somebody waits for it
     from medusa_core.chat import open_folder
 
     folder = yield from hub.model_folder(config.model, cache)

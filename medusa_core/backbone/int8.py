@@ -30,20 +30,26 @@ _KEPT_ROWS = 128  # of what passes write to: trees and batches; a chunk of a pro
 
 def unsupported_reason(model: Any) -> str:
     """Why this file cannot run the model; "" where it can."""
-    if reason := lean.unsupported_reason(model):
+    if reason := lean.unsupported_reason(model) or config_reason(model.config):
         return reason
-    config = model.config
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    if head_dim % 8:
-        return f"its heads have {head_dim} dimensions, not a multiple of 8"
-    if odd := [size for size in (config.hidden_size, config.intermediate_size) if size % products.GROUP]:
-        return f"a product of it has {odd[0]} inputs, not a multiple of {products.GROUP}"
     linears = [linear for layer in model.model.layers for linear in _linears(layer)]
     outward = [linear for layer in model.model.layers for linear in _linears(layer)[3:]]
     if any(getattr(linear, "bias", None) is not None for linear in outward):
         return "its output projections have biases"
     if any(type(module) is not nn.Linear for module in (*linears, model.get_output_embeddings())):
         return "its weights are quantized already"
+    return ""
+
+
+def config_reason(config: Any) -> str:
+    """What of `unsupported_reason` a configuration tells before the model is loaded."""
+    if reason := lean.config_reason(config):
+        return reason
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if head_dim % 8:
+        return f"its heads have {head_dim} dimensions, not a multiple of 8"
+    if odd := [size for size in (config.hidden_size, config.intermediate_size) if size % products.GROUP]:
+        return f"a product of it has {odd[0]} inputs, not a multiple of {products.GROUP}"
     return ""
 
 

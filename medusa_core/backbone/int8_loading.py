@@ -40,6 +40,18 @@ def machine_problem() -> str:
     return ""
 
 
+def config_problem(folder: Path) -> str:
+    """Why the model in a folder cannot run in int8, as far as its configuration tells; "" where it may."""
+    from transformers import AutoConfig
+
+    from medusa_core.backbone.int8 import config_reason
+
+    try:
+        return config_reason(AutoConfig.from_pretrained(folder, local_files_only=True))
+    except (OSError, ValueError, KeyError, AttributeError):
+        return ""  # loading it says what is wrong
+
+
 def model_problem(model: Any) -> str:
     """Why this model cannot run in int8; "" where it can."""
     from medusa_core.backbone.int8 import unsupported_reason

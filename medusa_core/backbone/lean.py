@@ -85,9 +85,13 @@ def devices(model: Any) -> int:
 
 def unsupported_reason(model: Any) -> str:
     """Why this file cannot run the model; "" where it can."""
-    config = model.config
     if devices(model) > 1:
         return "its layers lie on several devices"
+    return config_reason(model.config)
+
+
+def config_reason(config: Any) -> str:
+    """The same as far as a configuration tells."""
     if config.model_type not in FAMILIES:
         return f"its architecture is {config.model_type}"
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")

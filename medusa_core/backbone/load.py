@@ -9,18 +9,24 @@ import contextlib
 import hashlib
 import json
 import pickle
-import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from medusa_core import fit
 from medusa_core.backbone import graphs, int8_loading, lean, recurrent
 from medusa_core.backbone.base import Backbone, BackboneSpec
+from medusa_core.backbone.precision import (
+    choose_device,
+    faster_float,
+    folder_precisions,
+    int8_problem,
+    stored_precision,
+)
 from medusa_core.config import Device, Dtype
-from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
+from medusa_core.errors import ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
 from medusa_core.model_info import ChatMessage
 from medusa_core.text import ChatText
@@ -41,7 +47,8 @@ def load_backbone(
     yield Progress("Loading the model: checking that it fits", 0, _STAGES)
     check_config(folder)
     place = choose_device(device)
-    precision = choose_dtype(dtype, place)
+    stored, lacking = stored_precision(folder), int8_problem(folder, dtype, place)
+    precision = folder_precisions(folder, dtype, place)[0]
     gpus = check_fit(folder, precision, place)
     yield Progress("Loading the model: tokenizer", 1, _STAGES)
     tokenizer = _load_tokenizer(folder)
@@ -55,20 +62,31 @@ def load_backbone(
         text = ChatText(tokenizer, _stop_ids(model, tokenizer))
         spec = make_spec(model, tokenizer, _display_name(folder))
         model = model if adapt is None else adapt(model, spec)
-        in_int8 = precision == "int8" and place.type == "cpu"
+        in_int8 = precision == "int8" and place.type == "cpu" and not stored
         problem = int8_loading.model_problem(model) if in_int8 else ""
-        lacking = int8_loading.machine_problem() if dtype == "auto" and place.type == "cpu" else ""
         if problem and dtype != "auto":
             raise ModelUnsupported(f"{spec.name} cannot run in int8: {problem}. Choose bf16 or fp32.")
         if problem:
-            precision = _faster_float()
+            precision = _fitting_float(folder, place)
             model = model.to(_DTYPES[precision])
         if in_int8 and not problem:
             backbone = yield from int8_loading.int8_backbone(model, spec, _questions(text, tokenizer), folder)
         else:
             backbone = make_backbone(model, spec)
     reason = problem or lacking
+    if stored == "int8":
+        precision = "int8 of bitsandbytes"
     return backbone, text, f"{precision} (no int8: {reason})" if reason else precision
+
+
+def _fitting_float(folder: Path, place: torch.device) -> str:
+    """In place of int8 the faster precision, or the smaller where memory is short; the weights are there already."""
+    precision = faster_float()
+    try:
+        check_fit(folder, precision, place)
+    except OutOfMemory:
+        return "bf16"
+    return precision
 
 
 def _questions(text: ChatText, tokenizer: Any) -> list[list[int]]:
@@ -135,87 +153,12 @@ def fingerprint(config: Any, tokenizer: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def choose_device(device: Device) -> torch.device:
-    """The device asked for, or CUDA where there is one."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            "No CUDA GPU can be used here: either there is none, or this is a CPU build of PyTorch. "
-            "Choose the CPU, or install a CUDA build as the README says."
-        )
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
-
-
-def choose_dtype(dtype: Dtype, device: torch.device) -> str:
-    """The precision asked for; `auto` is bf16 (else fp16) on CUDA, and on the CPU int8, else the faster of the others.
-
-    Raises ConfigError for int8 on a CPU that cannot run it.
-    """
-    if dtype == "int8" and device.type == "cpu" and (problem := int8_loading.machine_problem()):
-        raise ConfigError(f"int8 cannot be used here: {problem}. Choose bf16 or fp32.")
-    if dtype != "auto":
-        return dtype
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
-    return _faster_float() if int8_loading.machine_problem() else "int8"
-
-
-def _faster_float() -> str:
-    """On the CPU, whichever passes a tree faster."""
-    return "bf16" if _tree_product_seconds(torch.bfloat16) < _tree_product_seconds(torch.float32) else "fp32"
-
-
-def _tree_product_seconds(dtype: torch.dtype) -> float:
-    """The time of one product of a tree's size. Processors without 16-bit instructions are far slower in bf16."""
-    from medusa_core.backbone.linear import fastest
-
-    weight, rows = torch.ones(2048, 512, dtype=dtype), torch.ones(16, 512, dtype=dtype)
-    multiply = fastest(weight)
-    best = float("inf")
-    for _ in range(4):
-        started = time.perf_counter()
-        multiply(rows)
-        best = min(best, time.perf_counter() - started)
-    return best
-
-
 def check_fit(folder: Path, precision: str, device: torch.device) -> int:
     """Refuse before loading what would not fit: on the CPU the system kills the program without a word.
 
     Returns how many GPUs the model has to be spread over: 1 where one of them is enough, and on the CPU.
     """
     return fit.best_fit(_display_name(folder), fit.folder_sizes(folder), (precision,), device.type).gpus
-
-
-def fitting_dtype(folder: Path, dtype: Dtype, device: Device, context: int = 0, heads: Path | None = None) -> Dtype:
-    """The dtype to load a folder in: the one asked for, or a smaller one where it is "auto" and memory is short.
-
-    `context`: tokens of conversation to make room for, 0 for as many as usual. Raises as `load_backbone`.
-    """
-    place, sizes = choose_device(device), fit.folder_sizes(folder)
-    precisions = fitting_precisions(dtype, place)
-    found = fit.best_fit(
-        _display_name(folder),
-        sizes,
-        precisions,
-        place.type,
-        context=fit.chosen_context(sizes, context),
-        heads_bytes=fit.folder_bytes(heads),
-        others=(*_smaller(place), "nf4"),
-    )
-    return dtype if found.need.precision == precisions[0] else cast(Dtype, found.need.precision)
-
-
-def fitting_precisions(dtype: Dtype, place: torch.device) -> tuple[str, ...]:
-    """Which precisions to try for a dtype, the best first: more than one only for "auto"."""
-    first = choose_dtype(dtype, place)
-    return (first,) if dtype != "auto" else tuple(dict.fromkeys([first, *_smaller(place)]))
-
-
-def _smaller(place: torch.device) -> tuple[str, ...]:
-    """Precisions that save memory, the largest first. On the CPU NF4 is slow, so it must be asked for."""
-    return ("int8", "nf4") if place.type == "cuda" else ("bf16",)
 
 
 def check_config(folder: Path) -> None:
@@ -248,7 +191,9 @@ def _load_model(folder: Path, precision: str, device: torch.device, gpus: int) -
     from safetensors import SafetensorError
 
     options: dict[str, Any] = {"dtype": _DTYPES.get(precision, "auto"), **_placed(device, gpus)}
-    if precision == "nf4":
+    if stored_precision(folder):
+        pass  # its own configuration says how
+    elif precision == "nf4":
         # 16-bit products on a GPU; on the CPU NF4 serves tests, where exact comparisons need fp32.
         compute = torch.bfloat16 if device.type == "cuda" else torch.float32
         options["dtype"] = compute

@@ -42,7 +42,7 @@ def download_check(name: str, dtype: Dtype, device: Device, context: int) -> Che
 
 
 def _best(name: str, sizes: fit.ModelSizes, dtype: Dtype, device: Device, context: int) -> fit.Fit:
-    from medusa_core.backbone.load import choose_device, fitting_precisions
+    from medusa_core.backbone.precision import choose_device, fitting_precisions
 
     place = choose_device(device)
     return fit.best_fit(

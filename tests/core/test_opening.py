@@ -109,7 +109,7 @@ def test_auto_takes_a_smaller_precision_where_memory_is_short(
     folder: Path, tmp_path: Path, free: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "medusa_core.backbone.load.choose_dtype", lambda dtype, place: "fp32" if dtype == "auto" else dtype
+        "medusa_core.backbone.precision.choose_dtype", lambda dtype, place: "fp32" if dtype == "auto" else dtype
     )
     config = ModelConfig(model=str(folder), heads="none", device="cpu")
     sizes = fit.folder_sizes(folder)

@@ -16,9 +16,11 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 
 from medusa_core.backbone import load as room
+from medusa_core.backbone import precision as precisions
 from medusa_core.backbone.base import Backbone
 from medusa_core.backbone.lean import LeanBackbone
-from medusa_core.backbone.load import check_fit, choose_device, choose_dtype, fingerprint, load_backbone, make_spec
+from medusa_core.backbone.load import check_fit, fingerprint, load_backbone, make_spec
+from medusa_core.backbone.precision import choose_device, choose_dtype
 from medusa_core.config import Dtype
 from medusa_core.errors import ConfigError, ModelUnsupported, OutOfMemory
 from medusa_core.tiny import END_ID, save_tiny_model, tiny_model, tiny_tokenizer
@@ -166,9 +168,11 @@ def test_a_gpu_that_is_not_there_is_refused_in_a_sentence(folder: Path, monkeypa
 
 
 def test_auto_takes_the_faster_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room.int8_loading, "machine_problem", lambda: "numba is not installed")
+    monkeypatch.setattr(precisions.int8_loading, "machine_problem", lambda: "numba is not installed")
     for faster, expected in ((torch.float32, "fp32"), (torch.bfloat16, "bf16")):
-        monkeypatch.setattr(room, "_tree_product_seconds", lambda dtype, faster=faster: float(dtype is not faster))
+        monkeypatch.setattr(
+            precisions, "_tree_product_seconds", lambda dtype, faster=faster: float(dtype is not faster)
+        )
         assert choose_dtype("auto", CPU) == expected
     assert choose_dtype("fp16", CPU) == "fp16"
 
