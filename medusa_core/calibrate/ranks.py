@@ -6,7 +6,7 @@ Knows nothing of training or decoding, or of what follows from the ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 import torch
 
@@ -31,6 +31,17 @@ def observe_ranks(
         for start in range(0, len(tokens), chunk):
             observed += _chunk_ranks(heads, hidden[start : start + chunk], tokens[start:], max_rank)
     return observed
+
+
+def measure_fits(
+    heads: MedusaHeads, replies: Iterable[tuple[torch.Tensor, torch.Tensor]], max_rank: int
+) -> Generator[None, None, tuple[HeadFit, ...]]:
+    """The heads' accuracies on replies (see `observe_ranks`); yields after every reply, so that it can be stopped."""
+    observed: list[Ranks] = []
+    for reply in replies:
+        observed += observe_ranks(heads, [reply], max_rank)
+        yield
+    return head_fits(observed, heads.shape.num_heads)
 
 
 def head_fits(observed: list[Ranks], num_heads: int) -> tuple[HeadFit, ...]:

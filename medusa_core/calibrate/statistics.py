@@ -6,11 +6,13 @@ training or of decoding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import torch
 
 from medusa_core.calibrate.ranks import Ranks, observe_ranks
+from medusa_core.events import Progress
 from medusa_core.head_statistics import HeadStatistics, PathStatistics, most_frequent
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.tree_search import count_paths
@@ -20,6 +22,8 @@ _FIT_POSITIONS = 2048  # temperatures are one number a head: more positions chan
 _FIT_LOGITS = 2**26  # of one head at once: 256 MiB
 _COLDEST, _WARMEST = 0.1, 10.0
 _NEWTON_STEPS = 30
+_STAGE = "Measuring the heads"
+_REPORT_SECONDS = 1.0
 
 DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}  # as options call them
 
@@ -38,15 +42,39 @@ def calibrate_heads(
 
     `statistics.together.tree(draft_nodes)` is the best tree.
     """
+    work = measure_heads(heads, list(replies), list(temperatures), max_rank=max_rank, precision=precision)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: HeadStatistics = end.value
+            return found
+
+
+def measure_heads(
+    heads: MedusaHeads, replies: Sequence[HeldOut], temperatures: Sequence[float], *, max_rank: int, precision: str
+) -> Generator[Progress, None, HeadStatistics]:
+    """The same, with its progress in positions; stopped between two reports nothing is left behind."""
+    num_heads, total = heads.shape.num_heads, sum(len(tokens) for _, tokens in replies)
     observed: dict[bool, list[Ranks]] = {True: [], False: []}
-    sample = _Sample(heads)
+    sample, done, reported = _Sample(heads), 0, time.monotonic()
     for (hidden, tokens), temperature in zip(replies, temperatures, strict=True):
         observed[temperature == 0] += observe_ranks(heads, [(hidden, tokens)], max_rank)
         sample.add(hidden, tokens)
+        done += len(tokens)
+        if time.monotonic() - reported >= _REPORT_SECONDS:
+            reported = time.monotonic()
+            yield Progress(_STAGE, done, total, "positions")
+    fitted: list[float] = []
+    for head in range(num_heads):
+        if time.monotonic() - reported >= _REPORT_SECONDS:
+            reported = time.monotonic()
+            yield Progress(_STAGE, done, total, "positions")
+        fitted.append(sample.temperature(head))
     return HeadStatistics(
-        greedy=path_statistics(observed[True], heads.shape.num_heads, max_rank),
-        sampled=path_statistics(observed[False], heads.shape.num_heads, max_rank),
-        temperatures=tuple(sample.temperature(head) for head in range(heads.shape.num_heads)),
+        greedy=path_statistics(observed[True], num_heads, max_rank),
+        sampled=path_statistics(observed[False], num_heads, max_rank),
+        temperatures=tuple(fitted),
         precision=precision,
     )
 

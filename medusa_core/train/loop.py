@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 _REPORT_SECONDS = 2.0
+
+Evaluation = Generator[None, None, tuple[HeadFit, ...]]  # yields on its way, so that it can be stopped there
 
 
 class Objective(nn.Module, ABC):
@@ -97,7 +99,7 @@ class Batches:
 
 def fit(
     objective: Objective,
-    evaluate: Callable[[], tuple[HeadFit, ...]],
+    evaluate: Callable[[], Evaluation],
     batches: Batches,
     config: TrainConfig,
     work: Path,
@@ -129,12 +131,29 @@ def fit(
         if evaluated or now - reported >= _REPORT_SECONDS:
             reported = now
             try:
-                yield TrainingStep(step, total, loss, rate, now - started, evaluate() if evaluated else ())
+                report = TrainingStep(step, total, loss, rate, now - started)
+                yield replace(report, heads=(yield from _evaluated(evaluate, report))) if evaluated else report
             except GeneratorExit:  # paused: nothing of what was learned is lost
                 resume.save(objective, training.optimizer, step, loss)
                 raise
     training.end()
     return training.loss
+
+
+def _evaluated(
+    evaluate: Callable[[], Evaluation], report: TrainingStep
+) -> Generator[TrainingStep, None, tuple[HeadFit, ...]]:
+    """What was found; until then the step is reported again and again."""
+    work, reported = evaluate(), time.monotonic()
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            fits: tuple[HeadFit, ...] = end.value
+            return fits
+        if time.monotonic() - reported >= _REPORT_SECONDS:
+            reported = time.monotonic()
+            yield report
 
 
 class _Training:

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from medusa_core.backbone.base import Backbone
-from medusa_core.calibrate.ranks import head_fits, observe_ranks
-from medusa_core.calibrate.statistics import DTYPE_NAMES, calibrate_heads
+from medusa_core.calibrate.ranks import measure_fits
+from medusa_core.calibrate.statistics import DTYPE_NAMES, measure_heads
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import TrainingError
-from medusa_core.events import Event, HeadFit
+from medusa_core.events import Event, Progress
 from medusa_core.head_statistics import expected_by_size
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint, load_heads, save_heads
 from medusa_core.heads.kinds import build_heads
@@ -36,7 +36,7 @@ from medusa_core.text import ChatText
 from medusa_core.train import processes
 from medusa_core.train.corpus import Corpus, draft_vocabulary, load
 from medusa_core.train.distill import distill
-from medusa_core.train.loop import Batches, Objective, fit
+from medusa_core.train.loop import Batches, Evaluation, Objective, fit
 from medusa_core.train.losses import hard_loss, head_weights, product_dtype, soft_loss, teacher_probabilities
 from medusa_core.train.one_by_one import batched
 from medusa_core.train.room import check_out, exclusive
@@ -79,8 +79,8 @@ def train_heads(
         objective = HeadsObjective(heads, training, backbone.output_weight, config)
         batches = Batches(len(training.tokens), config.batch_positions, config.seed, _NEIGHBOURS)
 
-        def evaluate() -> tuple[HeadFit, ...]:
-            return head_fits(observe_ranks(heads, held_out.pieces(), config.max_rank), config.num_heads)
+        def evaluate() -> Evaluation:
+            return measure_fits(heads, held_out.pieces(), config.max_rank)
 
         run = work / f"run-{_run_key(training, backbone, config)}"
         loss = yield from fit(objective, evaluate, batches, config, run, accelerator)
@@ -95,9 +95,8 @@ def train_heads(
                 "draft_vocabulary_coverage": round(coverage, 4),
                 "loss": round(loss, 4),
             }
-            save_heads(
-                out, calibrated(heads, held_out, backbone, config, recipe, training.tokens_by_reply(), precision)
-            )
+            texts = training.tokens_by_reply()
+            save_heads(out, (yield from calibrated(heads, held_out, backbone, config, recipe, texts, precision)))
             shutil.rmtree(run, ignore_errors=True)
         accelerator.wait_for_everyone()
     return load_heads(out, backbone)
@@ -111,11 +110,11 @@ def calibrated(
     recipe: dict[str, Any],
     texts: Iterable[torch.Tensor],
     precision: str = "",
-) -> HeadsCheckpoint:
+) -> Generator[Progress, None, HeadsCheckpoint]:
     """The heads with the tree that held-out replies call for, with their figures, and with the pairs in `texts`."""
-    statistics = calibrate_heads(
+    statistics = yield from measure_heads(
         heads,
-        held_out.pieces(),
+        list(held_out.pieces()),
         held_out.temperatures,
         max_rank=config.max_rank,
         precision=precision or DTYPE_NAMES.get(backbone.dtype, str(backbone.dtype)),

@@ -20,10 +20,10 @@ import torch
 
 from medusa_core.backbone.base import Backbone
 from medusa_core.backbone.load import load_backbone, load_model
-from medusa_core.calibrate.ranks import head_fits, observe_ranks
+from medusa_core.calibrate.ranks import measure_fits
 from medusa_core.config import Device, DistillConfig, Dtype, Medusa2Config, TrainConfig
 from medusa_core.errors import ModelUnsupported, TrainingError
-from medusa_core.events import Event, HeadFit, Progress
+from medusa_core.events import Event, Progress
 from medusa_core.heads.adapters import Adapters, adapters_of, merge_adapters
 from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads, save_heads
 from medusa_core.prompt_file import FilePrompt
@@ -32,7 +32,7 @@ from medusa_core.train import processes
 from medusa_core.train.corpus import Corpus, held_out_jobs, load
 from medusa_core.train.distill import distill
 from medusa_core.train.joint import JointObjective, add_adapters
-from medusa_core.train.loop import Batches, fit
+from medusa_core.train.loop import Batches, Evaluation, fit
 from medusa_core.train.medusa1 import calibrated, new_heads, train_heads
 from medusa_core.train.one_by_one import batched
 from medusa_core.train.room import check_out, exclusive
@@ -127,10 +127,10 @@ def _second_stage(plan: _Plan, warm: Path | None, out: Path, accelerator: Accele
     adapted = add_adapters(model, joint, backbone.spec.name, config.seed)
     objective = JointObjective(adapted, heads, training, config, joint)
 
-    def evaluate() -> tuple[HeadFit, ...]:
+    def evaluate() -> Evaluation:
         with accelerator.autocast():
             pieces = list(zip(objective.states(held_out), map(_token_tensor, held_out), strict=True))
-        return head_fits(observe_ranks(heads, pieces, config.max_rank), config.num_heads)
+        return measure_fits(heads, pieces, config.max_rank)
 
     settings = replace(
         config, epochs=joint.epochs, batch_positions=joint.batch_replies, learning_rate=joint.learning_rate
@@ -158,7 +158,8 @@ def _second_stage(plan: _Plan, warm: Path | None, out: Path, accelerator: Accele
         recipe["drift"] = drift(backbone, *states, [_token_tensor(reply) for reply in held_out])
         corpus = Corpus([(r.token_ids, s) for r, s in zip(held_out, states[1], strict=True)], kept.temperatures)
         texts = [_token_tensor(reply) for reply in training]
-        save_heads(out, replace(calibrated(heads, corpus, backbone, config, recipe, texts), adapters=adapters))
+        made = yield from calibrated(heads, corpus, backbone, config, recipe, texts)
+        save_heads(out, replace(made, adapters=adapters))
         shutil.rmtree(run, ignore_errors=True)
     accelerator.wait_for_everyone()
 

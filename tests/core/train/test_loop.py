@@ -18,7 +18,7 @@ from medusa_core.config import TrainConfig
 from medusa_core.errors import DiskFull, TrainingError
 from medusa_core.events import TrainingStep
 from medusa_core.train import loop, processes
-from medusa_core.train.loop import Batches, Objective, fit
+from medusa_core.train.loop import Batches, Evaluation, Objective, fit
 
 POSITIONS = 300
 CONFIG = TrainConfig(epochs=3, batch_positions=32, learning_rate=0.01, checkpoint_seconds=0.0, mixed_precision="no")
@@ -43,10 +43,15 @@ class Toy(Objective):
         return losses.sum() / counts[0] + 0.1 * losses[items % 3 != 0].sum() / counts[1].clamp_min(1)
 
 
+def unmeasured() -> Evaluation:
+    yield from ()
+    return ()
+
+
 def training(toy: Objective, work: Path, config: TrainConfig = CONFIG) -> Generator[TrainingStep, None, float]:
     batches = Batches(POSITIONS, config.batch_positions, config.seed, run=16)
     accelerator = processes.join(torch.device("cpu"), config.mixed_precision)
-    return fit(toy, lambda: (), batches, config, work, accelerator)
+    return fit(toy, unmeasured, batches, config, work, accelerator)
 
 
 def run(work: Path, toy: Toy | None = None, config: TrainConfig = CONFIG) -> tuple[Toy, list[TrainingStep], float]:

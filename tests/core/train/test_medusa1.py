@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.backbone.load import load_backbone, make_spec
 from medusa_core.backbone.stock import StockBackbone
-from medusa_core.calibrate.ranks import head_fits, observe_ranks
+from medusa_core.calibrate.ranks import head_fits, measure_fits, observe_ranks
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.errors import ConfigError, ModelUnsupported, TrainingError
 from medusa_core.events import TrainingStep
@@ -105,9 +105,9 @@ def test_heads_learn_what_can_be_learned(soft: bool, shared: bool, tmp_path: Pat
     objective = HeadsObjective(heads, replies, WEIGHT, config)
 
     def evaluate() -> Any:
-        return head_fits(observe_ranks(heads, replies.pieces(), 10), 3)
+        return measure_fits(heads, replies.pieces(), 10)
 
-    start = evaluate()
+    start = head_fits(observe_ranks(heads, replies.pieces(), 10), 3)
     batches = Batches(len(replies.tokens), config.batch_positions, config.seed, 16)
     accelerator = processes.join(torch.device("cpu"), config.mixed_precision)
     events = list(fit(objective, evaluate, batches, config, tmp_path, accelerator))
