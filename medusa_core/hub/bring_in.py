@@ -68,12 +68,12 @@ def _mark(folder: Path) -> str:
 
 
 def _converted(source: Path, folder: Path, mark: str = "") -> Generator[Progress, None, Path]:
-    yield from convert_gguf(source, folder)
-    names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    records = yield from hash_files(folder, names, "Reading")
-    origin = str(source.resolve())
-    write_manifest(folder, Manifest(source="gguf", origin=origin, revision=mark, added=now(), files=records))
-    return folder
+    def finish(made: Path) -> Generator[Progress, None, None]:
+        records = yield from hash_files(made, sorted(path.name for path in made.iterdir()), "Reading")
+        origin = str(source.resolve())
+        write_manifest(made, Manifest(source="gguf", origin=origin, revision=mark, added=now(), files=records))
+
+    return (yield from convert_gguf(source, folder, finish))
 
 
 def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Check = Callable[[Listing, Path], None]  # what is to be fetched, and config.json, which may not be there
 
 _PLAN = "plan.json"
+_CONVERTED = "converted"  # folder of a stage: what its GGUF file becomes, until it is whole
 _SPARE_BYTES = 64 * 2**20  # a disk is not filled to its last byte
 
 
@@ -76,6 +77,7 @@ def download(
         _bring_back(folder)
         listing = make_listing((yield from client.model_info(repo, revision)), repo, revision, gguf)
         if _is_there(folder, listing):
+            _drop_stage(_stage(folder), listing)
             yield Progress(f"{name} is there already", 1, 1)
             return folder
         stage = _stage(folder)
@@ -176,37 +178,37 @@ def _install(
     )
     write_manifest(stage, manifest)
     (stage / _PLAN).unlink(missing_ok=True)
-    old = _old(folder)
-    if folder.exists():
-        folder.rename(old)
-    stage.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    _put_in_place(stage, folder)
 
 
 def _convert(stage: Path, gguf: str, folder: Path, listing: Listing) -> Generator[Progress, None, None]:
-    """A model folder of a GGUF file that has come; the file itself is not kept."""
+    """A model folder of a GGUF file that has come; the file itself is not kept. Broken off, it is made anew."""
+
+    def finish(made: Path) -> Generator[Progress, None, None]:
+        records = yield from hash_files(made, sorted(path.name for path in made.iterdir()), "Reading")
+        manifest = Manifest(
+            source="gguf",
+            origin=f"{listing.repo}/{gguf}",
+            revision=listing.revision,
+            commit=listing.commit,
+            licence=listing.licence,
+            added=now(),
+            files=records,
+        )
+        write_manifest(made, manifest)
+
+    made = yield from convert_gguf(stage / gguf, stage / _CONVERTED, finish)
+    _put_in_place(made, folder)
+    shutil.rmtree(stage, ignore_errors=True)
+
+
+def _put_in_place(made: Path, folder: Path) -> None:
+    """Give a whole folder its name; what had it before goes."""
     old = _old(folder)
     if folder.exists():
         folder.rename(old)
-    try:
-        yield from convert_gguf(stage / gguf, folder)
-    except BaseException:
-        _bring_back(folder)
-        raise
-    names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    records = yield from hash_files(folder, names, "Reading")
-    manifest = Manifest(
-        source="gguf",
-        origin=f"{listing.repo}/{gguf}",
-        revision=listing.revision,
-        commit=listing.commit,
-        licence=listing.licence,
-        added=now(),
-        files=records,
-    )
-    write_manifest(folder, manifest)
-    for leftover in (stage, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    made.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_there(folder: Path, listing: Listing) -> bool:
@@ -244,6 +246,13 @@ def _prepare(stage: Path, listing: Listing, gguf: str) -> None:
     partial = stage / f"{_PLAN}.new"
     partial.write_text(text, encoding="utf-8")
     partial.replace(stage / _PLAN)
+
+
+def _drop_stage(stage: Path, listing: Listing) -> None:
+    """What a download that was killed in its last moment left; what another commit's left may still be wanted."""
+    plan = _read_plan(stage)
+    if plan is not None and plan["files"] == list(listing.files) and not stage.is_symlink():
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def _clear(folder: Path, wanted: Collection[str], prefix: str = "") -> None:

@@ -11,18 +11,22 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medusa_core import fit
 from medusa_core.disk import flush
 from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
+from medusa_core.hub.gguf_header import GgufSizes, gguf_sizes
 from medusa_core.hub.places import DEFAULT_MODEL_NAME
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+Finish = Callable[[Path], Generator[Progress, None, None]]  # fills in what else belongs into the new folder
 
 _MODEL_CARD = """\
 {matter}# {name}
@@ -41,6 +45,8 @@ _STAGE = "Converting the model"
 _TOKENIZER_FROM, _READ_FROM, _BAR_FROM, _WRITE_FROM = 28, 46, 85, 97
 _WATCH_SECONDS = 0.1
 _COUNTED = re.compile(r"(\d+)/(\d+)")
+_WORKING_BYTES = 12  # for each number of the tensor that is being unpacked: as it was, copied, and rounded
+_MARGIN_BYTES = 400 * 2**20  # libraries and tokenizer
 
 
 def is_model(folder: Path) -> bool:
@@ -49,12 +55,12 @@ def is_model(folder: Path) -> bool:
     return weights and (folder / "config.json").is_file()
 
 
-def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
+def convert_gguf(gguf: Path, folder: Path, finish: Finish | None = None) -> Generator[Progress, None, Path]:
     """Write the model in `gguf` as a transformers folder (bfloat16 safetensors, config, tokenizer); returns `folder`.
 
-    It is written beside `folder` and renamed at the end, so a conversion that was killed leaves nothing that looks
-    finished; what such a one left is removed. Raises DiskFull before anything is written, ModelNotFound,
-    ModelUnsupported.
+    It is written beside `folder` and renamed at the end, after `finish` has added what it wants to, so a conversion
+    that was killed or stopped leaves nothing that looks finished; what such a one left is removed. Raises DiskFull and
+    OutOfMemory before anything is written, ModelNotFound, ModelUnsupported.
     """
     if not gguf.is_file():
         raise ModelNotFound(f"There is no GGUF file at {gguf}.")
@@ -65,6 +71,7 @@ def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
     partial = unfinished_folder(folder)
     try:
         yield Progress(f"{_STAGE}: reading the configuration", 0, 100, "%")
+        _check_memory(gguf, gguf_sizes(gguf))
         config = _read_config(gguf)
         yield Progress(f"{_STAGE}: reading the tokenizer", _TOKENIZER_FROM, 100, "%")
         tokenizer = _read_tokenizer(gguf)
@@ -75,7 +82,10 @@ def convert_gguf(gguf: Path, folder: Path) -> Generator[Progress, None, Path]:
             _write_weights(model, partial)
             _write_config(model, tokenizer, partial)
             _write_card(gguf, partial)
+            del model  # its memory is not needed to finish
             flush(partial)
+            if finish is not None:
+                yield from finish(partial)
         except Exception as error:
             # safetensors reports a full disk as an error of its own, without an errno.
             _check_room(folder.parent, needed, error)
@@ -115,8 +125,35 @@ def _check_room(folder: Path, needed: int, cause: Exception | None = None) -> No
     if free < needed:
         raise DiskFull(
             f"Not enough room to convert the model: {folder} has {free / 1e6:.0f} MB free, about "
-            f"{needed / 1e6:.0f} MB are needed. Free some space, or choose another place with --profile."
+            f"{needed / 1e6:.0f} MB are needed. Free some space, or keep the models on another disk."
         ) from cause
+
+
+def _check_memory(gguf: Path, sizes: GgufSizes | None) -> None:
+    """Refuse what would push everything else out of memory; what cannot be known is left to be tried."""
+    if sizes is None:
+        return
+    each = 4 if _rounds_early(sizes.architecture) else 2
+    needed = each * sizes.parameters + _WORKING_BYTES * sizes.largest + _MARGIN_BYTES
+    free = fit.free_bytes("cpu")
+    if free < needed:
+        raise OutOfMemory(
+            f"Converting {gguf.name} ({sizes.parameters / 1e9:.2f} billion weights) takes about {needed / 2**30:.1f} "
+            f"GiB of memory, and {free / 2**30:.1f} GiB are free. Close other programs and try again, or choose a "
+            "smaller model."
+        )
+
+
+def _rounds_early(architecture: str) -> bool:
+    """Whether transformers unpacks the weights of this kind in the precision that is asked for.
+
+    The others it unpacks in float32 and rounds once, so that bfloat16 can be asked for, which takes half the memory.
+    """
+    try:
+        from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
+    except ImportError:
+        return True  # another release: float32 is right in all of them
+    return architecture in GGUF_ARCHS
 
 
 class _Bar(io.StringIO):
@@ -173,15 +210,18 @@ def _read_tokenizer(gguf: Path) -> Any:
 
 
 def _read_model(gguf: Path, config: Any, bar: _Bar) -> PreTrainedModel:
+    """The model in bfloat16, each weight rounded once."""
     import torch
     from transformers import AutoModelForCausalLM, PreTrainedModel
 
+    sizes = gguf_sizes(gguf)
+    dtype = torch.float32 if sizes is None or _rounds_early(sizes.architecture) else torch.bfloat16
     with _refusing_unreadable(gguf), _quiet_transformers(bar):
         model = AutoModelForCausalLM.from_pretrained(
-            str(gguf.parent), config=config, gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
+            str(gguf.parent), config=config, gguf_file=gguf.name, dtype=dtype, local_files_only=True
         )
     assert isinstance(model, PreTrainedModel)
-    return model
+    return model.bfloat16()  # one weight after the other
 
 
 @contextlib.contextmanager
@@ -202,12 +242,11 @@ def _refusing_unreadable(gguf: Path) -> Iterator[None]:
 
 def _write_weights(model: PreTrainedModel, folder: Path) -> None:
     """All weights once, in bfloat16, the precision they were published in (rounding adds at most 0.4 % each)."""
-    import torch
     from safetensors.torch import save_file
 
     tied = bool(model.config.tie_word_embeddings)
     weights = {
-        name: tensor.to(torch.bfloat16).contiguous()
+        name: tensor.contiguous()
         for name, tensor in model.state_dict().items()
         if not (tied and name == "lm_head.weight")
     }

@@ -24,7 +24,7 @@ from medusa_core.errors import (
 )
 from medusa_core.hub.check import check
 from medusa_core.hub.client import DownloadProgress, HubClient
-from medusa_core.hub.download import download
+from medusa_core.hub.download import download, unfinished
 from medusa_core.hub.library import find, remove
 from medusa_core.hub.manifest import read_manifest
 from tests.core.hub.getting import drain, get, stage
@@ -247,6 +247,40 @@ def test_a_gguf_file_is_chosen_and_converted(
     fake_hub.served = {}
     get(client, tmp_path / "models", gguf="tiny.F32.gguf")
     assert fake_hub.served == {}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_conversion_that_is_broken_off_anywhere_goes_on(
+    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, there: bool
+) -> None:
+    tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes()}
+    folder = tmp_path / "Maker" / "tiny.F32"
+    if there:
+        get(client, tmp_path, gguf="tiny.F32.gguf")
+        tiny_repo.commit, tiny_repo.files["README.md"] = "d" * 40, b"new"
+    work = download(client, "Maker/Tiny", tmp_path, gguf="tiny.F32.gguf")
+    while not next(work).stage.startswith("Reading model.safetensors"):
+        pass
+    work.close()
+    manifest = read_manifest(folder) if folder.exists() else None
+    assert (manifest.commit if manifest else "") == ("c" * 40 if there else ""), "what has the name is always whole"
+    fake_hub.served = {}
+    get(client, tmp_path, gguf="tiny.F32.gguf")
+    assert "tiny.F32.gguf" not in fake_hub.served
+    assert drain(check(find(tmp_path, "Maker/tiny.F32")))[1].whole
+    assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
+
+
+def test_what_a_download_killed_in_its_last_moment_left_goes_away(
+    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes()}
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        get(client, tmp_path, gguf="tiny.F32.gguf")
+    assert len(unfinished(tmp_path)) == 1
+    get(client, tmp_path, gguf="tiny.F32.gguf")
+    assert unfinished(tmp_path) == []
 
 
 def test_pickled_weights_come_only_where_there_are_no_others(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:

@@ -19,9 +19,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported
+from medusa_core import fit
+from medusa_core.errors import DiskFull, ModelNotFound, ModelUnsupported, OutOfMemory
 from medusa_core.events import Progress
 from medusa_core.hub import gguf as room
+from medusa_core.hub.gguf_header import GgufSizes, gguf_sizes
+from tests.core.hub.conftest import tiny_llama, write_gguf
 
 
 def drain(operation: Generator[Progress, None, Path]) -> tuple[list[Progress], Path]:
@@ -144,6 +147,71 @@ def test_disk_that_fills_up_while_writing(tmp_path: Path, tiny_gguf: Path, monke
 
 def _free(size: int) -> Any:
     return lambda _: SimpleNamespace(free=size)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_weights_are_held_in_16_bit_and_rounded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
+    exact = tiny_llama(tied=False)
+    for weight in exact.parameters():
+        weight.data += torch.randn_like(weight) * 1e-3  # bfloat16 does not hold these
+    gguf = write_gguf(exact, tmp_path / "exact.F32.gguf")
+    asked, load = [], AutoModelForCausalLM.from_pretrained
+    monkeypatch.setattr(room, "_rounds_early", lambda _: early)
+    monkeypatch.setattr(
+        AutoModelForCausalLM,
+        "from_pretrained",
+        lambda *words, **options: asked.append(options["dtype"]) or load(*words, **options),
+    )
+    _, folder = drain(room.convert_gguf(gguf, tmp_path / "exact"))
+    assert asked == [torch.float32 if early else torch.bfloat16]
+    for name, weight in load_file(folder / "model.safetensors").items():
+        assert torch.equal(weight, exact.state_dict()[name].to(torch.bfloat16)), name
+
+
+def test_kinds_that_are_unpacked_in_the_precision_asked_for_are_known() -> None:
+    assert room._rounds_early("qwen35")
+    assert not room._rounds_early("llama")
+
+
+def test_a_model_that_memory_has_no_room_for_is_refused_with_figures(
+    tmp_path: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "free_bytes", lambda device: 3 * 2**30)
+    monkeypatch.setattr(room, "gguf_sizes", lambda _: GgufSizes("llama", 7 * 10**9, 131_072_000))
+    with pytest.raises(OutOfMemory, match=r"tiny\.F32\.gguf \(7\.00 billion.* about 14\.9 GiB .*3\.0 GiB are free"):
+        drain(room.convert_gguf(tiny_gguf, tmp_path / "cache" / "tiny"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_the_header_counts_the_weights(tmp_path: Path, make_gguf: Any) -> None:
+    model, gguf = make_gguf(False)
+    numbers = [weight.numel() for weight in model.parameters()]
+    assert gguf_sizes(gguf) == GgufSizes("llama", sum(numbers), max(numbers))
+    for broken in (b"", b"GGML", b"GGUF" + bytes(200), gguf.read_bytes()[:300], b"GGUF\3\0\0\0" + b"\xff" * 99):
+        (tmp_path / "broken.gguf").write_bytes(broken)
+        assert gguf_sizes(tmp_path / "broken.gguf") is None
+    assert gguf_sizes(tmp_path / "none.gguf") is None
+
+
+def test_what_else_belongs_to_a_model_is_there_before_it_gets_its_name(tmp_path: Path, tiny_gguf: Path) -> None:
+    folder = tmp_path / "cache" / "tiny"
+
+    def finish(made: Path) -> Generator[Progress, None, None]:
+        assert load_file(made / "model.safetensors")
+        assert not folder.exists()
+        yield Progress("finishing", 0, 1)
+        (made / "note").write_text("mine")
+
+    conversion = room.convert_gguf(tiny_gguf, folder, finish)
+    for event in conversion:
+        if event.stage == "finishing":
+            break
+    conversion.close()
+    assert list(folder.parent.iterdir()) == []
+    drain(room.convert_gguf(tiny_gguf, folder, finish))
+    assert (folder / "note").read_text() == "mine"
 
 
 def test_damaged_gguf_is_refused_in_one_sentence(tmp_path: Path) -> None:

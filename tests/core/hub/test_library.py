@@ -260,6 +260,15 @@ def test_a_gguf_file_is_imported(tiny_gguf: Path, cache: Path) -> None:
     assert folder == cache / "small"
 
 
+def test_a_gguf_import_that_is_stopped_leaves_nothing(tiny_gguf: Path, cache: Path) -> None:
+    for make in (lambda: import_model(tiny_gguf, cache), lambda: gguf_folder(tiny_gguf, cache)):
+        work = make()
+        while not next(work).stage.startswith("Reading model.safetensors"):
+            pass
+        work.close()
+        assert list(cache.iterdir()) == []
+
+
 def test_a_gguf_file_opened_where_it_is_is_converted_once(tiny_gguf: Path, cache: Path) -> None:
     folder = finish(gguf_folder(tiny_gguf, cache))
     assert folder == cache / "tiny.F32"
