@@ -27,7 +27,7 @@ def heads_home(cache: Path) -> Path:
     return cache.parent / "heads"
 
 
-def looking(cache: Path, config: ModelConfig) -> Job:
+def looking(cache: Path, config: ModelConfig, freed: int) -> Job:
     """The shelf as it is: at once what is there, then whether each model of the catalogue fits this machine."""
 
     def look() -> Generator[Shelf, None, Shelf]:
@@ -44,7 +44,11 @@ def looking(cache: Path, config: ModelConfig) -> Job:
         from medusa_core.hub.fitting import fitting_precision  # imports PyTorch
 
         fitting = tuple(
-            Offer(each.entry, each.heads, fitting_precision(each.entry, config.dtype, config.device, config.context))
+            Offer(
+                each.entry,
+                each.heads,
+                fitting_precision(each.entry, config.dtype, config.device, config.context, freed),
+            )
             for each in offers
         )
         return Shelf(tuple(things), waiting, fitting)
@@ -52,7 +56,7 @@ def looking(cache: Path, config: ModelConfig) -> Job:
     return stoppable(look)
 
 
-def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig) -> Job:
+def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig, freed: int) -> Job:
     """Download; the value is the new folder, or NotFitting."""
 
     def get() -> Generator[Progress, None, Path | NotFitting]:
@@ -60,7 +64,9 @@ def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig) ->
         from medusa_core.hub.download import download
         from medusa_core.hub.fitting import download_check
 
-        check = None if wanted.anyway else download_check(wanted.name, config.dtype, config.device, config.context)
+        check = (
+            None if wanted.anyway else download_check(wanted.name, config.dtype, config.device, config.context, freed)
+        )
         with closing(HubClient(hub())) as client:
             work = download(client, wanted.repo, cache, revision=wanted.revision, gguf=wanted.gguf, check=check)
             with closing(work):

@@ -24,6 +24,7 @@ from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
 from app.worker import STOPPED, Failure, Job
 from medusa_core.events import Progress
+from medusa_core.fit import held_bytes
 from medusa_core.hub import DEFAULT
 from medusa_core.hub.check import CheckReport
 from medusa_core.hub.client import DownloadProgress
@@ -91,7 +92,7 @@ class ModelsController(QObject):
 
     def look(self) -> None:
         """See what is there now."""
-        self.library.add(_LOOK, looking(self._cache, self._controller.settings.model()))
+        self.library.add(_LOOK, looking(self._cache, self._controller.settings.model(), self._held()))
 
     def use(self, key: str) -> None:
         """Load a model with heads that suit it; or heads, and the model they are for where that is here."""
@@ -155,7 +156,7 @@ class ModelsController(QObject):
         self._cancelled.discard(key)
         self._set(Transfer(key, wanted.name, State.WAITING, "waits for the download before it", can_pause=True))
         config = self._controller.settings.model()
-        self.downloads.add(key, getting(wanted, self._cache, self._hub, config))
+        self.downloads.add(key, getting(wanted, self._cache, self._hub, config, self._held()))
 
     def go_on_anyway(self, key: str) -> None:
         """Download what does not fit this machine; write heads without what the other format cannot hold."""
@@ -287,6 +288,14 @@ class ModelsController(QObject):
         over = (State.DONE, State.REFUSED)
         underway = {self._wanted[key].repo for key in self._wanted if self.transfers[key].state not in over}
         self.manager.show_shelf(self.shelf, self._uses(), self._checks, underway)
+
+    def _held(self) -> int:
+        """Bytes of the loaded model, which come free when another takes its place."""
+        model = self._controller.model
+        if model is None:
+            return 0
+        info = model.info
+        return held_bytes(info.parameters, info.dtype, "cuda" if info.device.startswith("cuda") else "cpu")
 
     def _uses(self) -> dict[str, str]:
         """By key: the model and heads that are loaded, or being loaded."""

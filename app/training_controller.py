@@ -6,6 +6,8 @@ gone on with after a restart. Knows nothing of widgets' insides or of how heads 
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +54,9 @@ class TrainingController(QObject):
         self.trained: Trained | None = None
         self._session: Session | None = None
         self._estimate: Estimate | None = None
-        self._model: Any = None  # that all of this is about
+        # The model that all of this is about. Not held: its memory is needed for the next one.
+        self._seen: Callable[[], Any] = _nothing
+        self._name = ""
         self._cancelling = False
         self._problem = ""
         self._pace = Pace()
@@ -202,10 +206,11 @@ class TrainingController(QObject):
     def _look(self) -> None:
         """Begin with what there is for the model that is loaded now."""
         model, phase = self._controller.model, self._controller.phase
-        if model is not self._model and phase is not Phase.LOADING:
+        if model is not self._seen() and phase is not Phase.LOADING:
             if self.trained is None or model is None or model.info.name != self._model_name():
                 self._session, self.trained, self._problem = None, None, ""
-            self._model, self._estimate = model, None
+            self._seen, self._estimate = _nothing if model is None else weakref.ref(model), None
+            self._name = "" if model is None else str(model.info.name)
             self._show_budgets()
         if self.dialog is None or self.stage in (Stage.PROBING, Stage.RUNNING):
             return
@@ -223,7 +228,7 @@ class TrainingController(QObject):
             self._turn(Stage.SETUP, problem=self._problem)
 
     def _model_name(self) -> str:
-        return "" if self._model is None else str(self._model.info.name)
+        return self._name
 
     def _turn(self, stage: Stage, said: str = "", problem: str = "") -> None:
         self.stage, self._problem = stage, problem
@@ -266,6 +271,10 @@ class TrainingController(QObject):
         if self.dialog is not None:
             self.dialog.clear_charts()
         self._turn(Stage.SETUP, "The training was cancelled, and what it had written is deleted.")
+
+
+def _nothing() -> None:
+    """No model was seen yet."""
 
 
 def progress_words(event: Progress, rate: float) -> str:

@@ -6,7 +6,10 @@ shows the figures and names what would fit. Knows nothing of how a model is load
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +95,16 @@ def needed(sizes: ModelSizes, precision: str, device: str, *, context: int, head
     return Need(precision, context, int(weights * _LOADING), heads_bytes, row * context, _MARGIN_BYTES)
 
 
+def held_bytes(parameters: int, precision: str, device: str) -> int:
+    """What the weights of a loaded model take, which come free when another takes its place.
+
+    `precision` as `ModelInfo.dtype` says it; on the CPU int8 weights have one byte once they are loaded.
+    """
+    name = precision.split(" ", maxsplit=1)[0]
+    each = 1.0 if (name, device) == ("int8", "cpu") else _BYTES[device].get(name, 0.0)
+    return int(parameters * each)
+
+
 def free_bytes(device: str) -> int:
     """Memory that nobody uses now: of the GPU, or of the machine (or of the container that this program runs in)."""
     if device == "cuda":
@@ -103,9 +116,17 @@ def free_bytes(device: str) -> int:
         return int(torch.cuda.mem_get_info()[0])
     import psutil
 
+    give_back()
     available = int(psutil.virtual_memory().available)
     limit = _container_free()
     return available if limit is None else min(available, limit)
+
+
+def give_back() -> None:
+    """Return to the system what was freed: the C library keeps it, hundreds of megabytes after a model was unloaded."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library than GNU's has no such thing
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def gpus_bytes() -> tuple[int, ...]:
@@ -129,13 +150,14 @@ def best_fit(
     context: int = 0,
     heads_bytes: int = 0,
     others: Sequence[str] = (),
+    freed: int = 0,
 ) -> Fit:
     """The first of `precisions` that fits, on one GPU or else on all together.
 
-    `context`: tokens of conversation. `others`: precisions to offer, not to take. Raises DoesNotFit with the figures,
-    and with what would fit instead.
+    `context`: tokens of conversation. `others`: precisions to offer, not to take. `freed`: bytes that are used now and
+    will be free by then. Raises DoesNotFit with the figures, and with what would fit instead.
     """
-    free = free_bytes(device)
+    free = free_bytes(device) + freed
     needs = [needed(sizes, each, device, context=context, heads_bytes=heads_bytes) for each in precisions]
     for need in needs:
         if need.total <= free:
@@ -143,7 +165,7 @@ def best_fit(
     where = "are free on the GPU" if device == "cuda" else "of memory are free"
     gpus = gpus_bytes() if device == "cuda" else ()
     if len(gpus) > 1:
-        free, where = sum(gpus) - (len(gpus) - 1) * _MARGIN_BYTES, f"are free on {len(gpus)} GPUs"
+        free, where = sum(gpus) + freed - (len(gpus) - 1) * _MARGIN_BYTES, f"are free on {len(gpus)} GPUs"
         for need in needs:
             if need.total <= free:
                 return Fit(need, free, len(gpus))

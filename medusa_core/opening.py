@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core import hub
+from medusa_core import fit, hub
 from medusa_core.config import ModelConfig
 from medusa_core.errors import CatalogueError, LibraryError, ModelNotFound
 from medusa_core.events import Progress
@@ -53,6 +53,7 @@ def open_chat(config: ModelConfig, cache: Path) -> Generator[Progress, None, Cha
         device=config.device,
         costs=cache.parent / "costs",
     )
+    fit.give_back()  # weights were there twice for a moment
     mark_used(folder, cache)
     if heads is not None:
         for library in (cache, cache.parent / "heads"):

@@ -17,18 +17,19 @@ from medusa_core.hub.listing import Listing, is_weights
 _BYTES, _GGUF_BYTES = 2.0, 0.56  # of a weight in a file, as a rule
 
 
-def fitting_precision(entry: CatalogueEntry, dtype: Dtype, device: Device, context: int) -> str:
+def fitting_precision(entry: CatalogueEntry, dtype: Dtype, device: Device, context: int, freed: int = 0) -> str:
     """The precision that an entry of the catalogue fits this machine in; "" where it does not.
 
-    `context`: tokens of conversation to make room for, 0 for as many as usual.
+    `context`: tokens of conversation to make room for, 0 for as many as usual. `freed`: bytes that the model in use
+    will give back.
     """
     try:
-        return _best(entry.name, entry.sizes, dtype, device, context).need.precision
+        return _best(entry.name, entry.sizes, dtype, device, context, freed).need.precision
     except DoesNotFit:
         return ""
 
 
-def download_check(name: str, dtype: Dtype, device: Device, context: int) -> Check:
+def download_check(name: str, dtype: Dtype, device: Device, context: int, freed: int = 0) -> Check:
     """For `download`: refuses by DoesNotFit, before any weights come, what this machine has no memory for."""
 
     def check(listing: Listing, config: Path) -> None:
@@ -36,12 +37,12 @@ def download_check(name: str, dtype: Dtype, device: Device, context: int) -> Che
             return
         size = sum(file.size for file in listing.files if is_weights(file.name))
         guessed = int(size / (_GGUF_BYTES if listing.kind == "gguf" else _BYTES))
-        _best(name, fit.config_sizes(config, listing.parameters or guessed), dtype, device, context)
+        _best(name, fit.config_sizes(config, listing.parameters or guessed), dtype, device, context, freed)
 
     return check
 
 
-def _best(name: str, sizes: fit.ModelSizes, dtype: Dtype, device: Device, context: int) -> fit.Fit:
+def _best(name: str, sizes: fit.ModelSizes, dtype: Dtype, device: Device, context: int, freed: int) -> fit.Fit:
     from medusa_core.backbone.precision import choose_device, fitting_precisions
 
     place = choose_device(device)
@@ -52,4 +53,5 @@ def _best(name: str, sizes: fit.ModelSizes, dtype: Dtype, device: Device, contex
         place.type,
         context=fit.chosen_context(sizes, context),
         others=("nf4",),
+        freed=freed,
     )

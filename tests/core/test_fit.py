@@ -119,6 +119,17 @@ def test_where_nothing_fits_it_is_said_how_much_must_be_free(free: Any) -> None:
         best_fit("Tiny", SIZES, ("bf16",), "cpu", context=4096)
 
 
+def test_what_the_model_in_use_gives_back_is_free_for_the_next(free: Any) -> None:
+    total = needed(SIZES, "bf16", "cpu", context=4096).total
+    free(total - 500 * MIB)
+    with pytest.raises(DoesNotFit):
+        best_fit("Tiny", SIZES, ("bf16",), "cpu", context=4096)
+    assert best_fit("Tiny", SIZES, ("bf16",), "cpu", context=4096, freed=500 * MIB).free == total
+    assert fit.held_bytes(1000, "int8", "cpu") == 1000
+    assert fit.held_bytes(1000, "fp32 (no int8: its architecture is gpt2)", "cpu") == 4000
+    assert fit.held_bytes(1000, "int8 of bitsandbytes", "cuda") == 1100
+
+
 def test_a_container_may_have_less_than_its_machine(free: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(1000 * MIB)
     monkeypatch.setattr(fit, "_CGROUP", tmp_path)
