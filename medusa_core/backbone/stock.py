@@ -51,6 +51,20 @@ def _windows(config: Any) -> tuple[int, bool]:
     return (int(window), kinds != {"sliding_attention"}) if "sliding_attention" in kinds else (0, True)
 
 
+class _Change:
+    """What some families do to their logits after the output head: scale them (Cohere, Granite), cap them (Gemma 2)."""
+
+    def __init__(self, config: Any) -> None:
+        factor = float(getattr(config, "logit_scale", None) or 1.0)
+        self._factor = factor / float(getattr(config, "logits_scaling", None) or 1.0)
+        self._cap = float(getattr(config, "final_logit_softcapping", None) or 0.0)
+
+    def __call__(self, logits: torch.Tensor) -> torch.Tensor:
+        if self._factor != 1.0:
+            logits = logits * self._factor
+        return torch.tanh(logits / self._cap) * self._cap if self._cap else logits
+
+
 class StockCache:
     """A transformers DynamicCache whose rows can be picked."""
 
@@ -87,7 +101,9 @@ class StockBackbone:
         self._model, self._spec = model, spec
         self._decoder = _decoder_of(model)
         self._head = model.get_output_embeddings()
-        self._window, self._mixed = _windows(model.config.get_text_config(decoder=True))
+        config = model.config.get_text_config(decoder=True)
+        self._window, self._mixed = _windows(config)
+        self._change = _Change(config)
         self._cache_argument = ""
         self._check_trees()
         self._check_output_head()
@@ -152,7 +168,7 @@ class StockBackbone:
         weight: torch.Tensor = self._head.weight
         # Some families keep their states in 32 bit whatever the weights are in.
         logits: torch.Tensor = self._head(hidden.to(weight.dtype) if weight.is_floating_point() else hidden)
-        return logits.to(hidden.device)
+        return self._change(logits.to(hidden.device))
 
     def _bias(self, positions: torch.Tensor, cached: int, mask: torch.Tensor | None) -> Any:
         """The additive mask (1, 1, T, L + T) that transformers passes through unchanged; a bool one is not safe.
@@ -173,7 +189,7 @@ class StockBackbone:
 
     @torch.inference_mode()
     def _check_output_head(self) -> None:
-        """Some families scale or cap their logits after the output head: then the head alone is not the model."""
+        """Some families change their logits after the output head in other ways: then this pass is not the model."""
         token = torch.zeros(1, 1, dtype=torch.long, device=self.device)
         whole = self._model(input_ids=token, use_cache=False).logits[0]
         ours = self.logits(self._decoder(input_ids=token, use_cache=False).last_hidden_state[0].to(self.device))

@@ -82,8 +82,36 @@ def test_keep_and_crop_leave_the_rows_they_name() -> None:
     torch.testing.assert_close(read(backbone, prompt, cache), read(backbone, prompt, backbone.new_cache()))
 
 
-def test_logits_changed_after_the_output_head_are_refused() -> None:
-    model = other_family("granite", logits_scaling=8.0)
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("granite", {"logits_scaling": 8.0}),
+        ("cohere", {"logit_scale": 0.0625}),
+        ("gemma2", {"final_logit_softcapping": 5.0, "head_dim": 16}),
+    ],
+)
+def test_what_families_do_after_the_output_head_is_done_too(family: str, options: dict[str, float]) -> None:
+    model = other_family(family, **options)
+    backbone, prompt = stock(model), [5, 6, 7, 8]
+    with torch.inference_mode():
+        alone = model(input_ids=torch.tensor([prompt]), use_cache=False).logits[0]
+        plain = model.get_output_embeddings()(
+            model.get_decoder()(input_ids=torch.tensor([prompt]), use_cache=False).last_hidden_state[0]
+        )
+    torch.testing.assert_close(read(backbone, prompt, backbone.new_cache()), alone, rtol=0, atol=1e-4)
+    assert (alone - plain).abs().max() > 0.1, "it makes a difference"
+
+
+def test_logits_changed_in_another_way_are_refused() -> None:
+    model = other_family("phi3")
+    whole = model.forward
+
+    def changed(**given: Any) -> Any:
+        output = whole(**given)
+        output.logits = output.logits + 1
+        return output
+
+    model.forward = changed
     with pytest.raises(ModelUnsupported, match="changes its logits after the output head"):
         stock(model)
 
