@@ -180,7 +180,7 @@ class HeadStatistics:
         try:
             return cls.from_json(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, StatisticsError) as error:
-            raise StatisticsError(f"{path}: {error}. Measure the heads again: medusa_core calibrate.") from error
+            raise StatisticsError(f"{path}: {error}. Delete that file, and calibrate the heads anew.") from error
 
 
 def expected_by_size(curve: Sequence[float]) -> dict[int, float]:

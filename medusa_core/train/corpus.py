@@ -102,7 +102,7 @@ def held_out_jobs(sizes: Sequence[ReplySize], share: float) -> set[int]:
     if len(conversations) < 2:
         raise TrainingError(
             f"{len(sizes)} replies of {len(conversations)} conversations are too few: at least one conversation to "
-            "learn from and one held out are needed. Let the model write more tokens (--tokens)."
+            "learn from and one held out are needed. Let the model write more tokens of replies."
         )
     by_place = sorted((number * _GOLDEN % 1, number) for number in conversations)
     kept = [number for place, number in by_place if place < share] or [by_place[0][1]]

@@ -146,11 +146,13 @@ def _claim(folder: Path, backbone: BatchBackbone, config: DistillConfig, file: S
         os.replace(part, path)
         return
     except ValueError as error:
-        raise TrainingError(f"{path} is damaged ({error}); choose another folder (--data).") from error
+        raise TrainingError(
+            f"{path} is damaged ({error}); delete the training data in {folder}, or choose another folder for it."
+        ) from error
     if found != owner:
         raise TrainingError(
             f"{folder} holds replies of another model or of other options: {found} instead of {owner}. "
-            "Choose another folder (--data), or the options they were written with."
+            "Choose another folder for the training data, or the options they were written with."
         )
 
 
@@ -197,7 +199,7 @@ class _Batch:
             backbone.device,
             backbone.batch_cache_bytes(config.places, self._capacity),
             f"{config.places} replies written at once",
-            "Write fewer at once (--places).",
+            "Close other programs, or have fewer written at once.",
         )
         self._cache = backbone.new_batch_cache(config.places, self._capacity)
         self._jobs: list[_Job | None] = [None] * config.places
@@ -338,5 +340,5 @@ class _Batch:
             raise TrainingError(
                 f"{self._drops_in_row} prompts in a row were dropped ({self.dropped_text()}). A prompt may have "
                 f"{self._longest_prompt} tokens, of which the chat template opens with {opening}; or the model does "
-                "not end the messages it writes itself, then do without them (--self-written 0)."
+                "not end the messages it writes itself, then do without prompts that it writes itself."
             )

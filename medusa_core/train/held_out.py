@@ -51,7 +51,7 @@ def held_out_replies(folder: Path, spec: BackboneSpec, training: Mapping[str, An
                 found.append((reply.hidden, torch.tensor(reply.token_ids), reply.temperature))
                 count += len(reply.token_ids)
     if not found:
-        raise TrainingError(f"There are no held-out replies in {folder}. Name a folder that `train` wrote (--data).")
+        raise TrainingError(f"There are no held-out replies in {folder}. Name a folder of training data.")
     if found[0][0].shape[1] != spec.hidden_size:
         raise TrainingError(
             f"The replies in {folder} hold states of size {found[0][0].shape[1]}; {spec.name} has {spec.hidden_size}. "
@@ -68,12 +68,12 @@ def _kept(folder: Path, spec: BackboneSpec, training: Mapping[str, Any]) -> set[
         return None  # shards without a name on them
     except ValueError as error:
         raise TrainingError(
-            f"{folder / 'replies.json'} is damaged ({error}); choose another folder (--data)."
+            f"{folder / 'replies.json'} is damaged ({error}); choose another folder of replies."
         ) from error
     if owner.get("model") != spec.fingerprint:
         raise TrainingError(
             f"{folder} holds replies of another model (fingerprint {owner.get('model')}; {spec.name} has "
-            f"{spec.fingerprint}). Choose another folder (--data)."
+            f"{spec.fingerprint}). Choose another folder of replies."
         )
     if owner.get("seed") != _training_seed(training):
         return None

@@ -223,13 +223,10 @@ def _check_finite(value: float, norm: torch.Tensor, step: int) -> None:
     """Before the weights are changed: a checkpoint must never hold weights that are not numbers."""
     if not math.isfinite(value):
         raise TrainingError(
-            f"The loss became {value} at step {step + 1}. Lower the learning rate (--learning-rate), or write the "
-            "replies anew."
+            f"The loss became {value} at step {step + 1}. Lower the learning rate, or have the replies written anew."
         )
     if not bool(norm.isfinite()):
-        raise TrainingError(
-            f"The gradient is no longer finite at step {step + 1}. Lower the learning rate (--learning-rate)."
-        )
+        raise TrainingError(f"The gradient is no longer finite at step {step + 1}. Lower the learning rate.")
 
 
 def _learning_rate(step: int, total: int, config: TrainConfig) -> float:
@@ -261,7 +258,7 @@ class _Guard:
             if count == 0:
                 raise TrainingError(
                     f"In these replies {objective.term(number)} has no token to learn. "
-                    "Let the model write more tokens (--tokens), or train fewer heads (--heads)."
+                    "Let the model write more tokens of replies, or train fewer heads."
                 )
         self._sums = _sums(objective.frozen())
 

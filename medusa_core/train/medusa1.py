@@ -139,7 +139,7 @@ def _check_corpus(training: Corpus, backbone: Backbone) -> None:
         raise TrainingError(
             f"The replies hold token {largest} and hidden states of size {training.hidden_size}; {spec.name} has a "
             f"vocabulary of {spec.vocab_size} and hidden size {spec.hidden_size}. They were written by another model: "
-            "choose another folder (--data)."
+            "delete them, or choose another folder for the training data."
         )
 
 

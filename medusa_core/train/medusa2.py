@@ -179,7 +179,7 @@ def _split(plan: _Plan) -> tuple[list[WrittenReply], list[WrittenReply]]:
         if max(reply.token_ids) >= size:
             raise TrainingError(
                 f"The replies in {folder} hold token {max(reply.token_ids)}; {plan.backbone.spec.name} has a "
-                f"vocabulary of {size}. They were written by another model: choose another folder (--data)."
+                f"vocabulary of {size}. They were written by another model: choose another folder for replies."
             )
         parts[reply.job in kept].append(reply)
     return parts

@@ -18,7 +18,7 @@ from medusa_core.errors import ConfigError, DiskFull, OutOfMemory, TrainingError
 from medusa_core.heads.checkpoint import FORMAT
 
 _SPARE_DISK_BYTES = 64 * 2**20
-_LOCK = "training.lock"
+LOCK = "training.lock"
 
 
 @contextmanager
@@ -35,12 +35,12 @@ def exclusive(folder: Path, rank: int = 0) -> Iterator[None]:
     # Not bound to a thread: a generator that holds it may be closed by another one.
     import filelock
 
-    lock = filelock.FileLock(folder / _LOCK, timeout=0, thread_local=False)
+    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
     except filelock.Timeout as error:
         raise TrainingError(
-            f"another training is using {folder}; wait for its end, or give this one another folder (--data)."
+            f"Another training is using {folder}. Wait for its end, or stop it, or choose another folder."
         ) from error
     try:
         yield
@@ -77,7 +77,7 @@ def check_disk(folder: Path, needed: int, what: str) -> None:
     if needed + _SPARE_DISK_BYTES > free:
         raise DiskFull(
             f"{what} need about {needed / 2**30:.1f} GiB, and the disk that holds {folder} has {free / 2**30:.1f} GiB "
-            "free. Free some space, write fewer tokens (--tokens), or choose another folder (--data)."
+            "free. Free some space, have fewer tokens written, or choose a folder on another disk."
         )
 
 

@@ -95,7 +95,7 @@ def test_more_replies_never_move_one_from_held_out_to_training(tmp_path: Path) -
 
 def test_two_conversations_are_enough_and_one_is_not(tmp_path: Path) -> None:
     fill(tmp_path, range(6, 8))
-    with pytest.raises(TrainingError, match=r"2 replies of 1 conversations are too few.*--tokens"):
+    with pytest.raises(TrainingError, match=r"2 replies of 1 conversations are too few.*more tokens"):
         load(tmp_path, 0.05)
     fill(tmp_path, range(8, 9))
     training, held_out = load(tmp_path, 0.05)

@@ -257,7 +257,7 @@ def test_too_little_disk_is_said_before_anything_is_written(
     backbone: LeanBackbone, text: ChatText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=65 * 2**20))
-    with pytest.raises(DiskFull, match="--tokens"):
+    with pytest.raises(DiskFull, match="fewer tokens"):
         list(distill(backbone, text, tmp_path, options(tokens=2_000_000)))
     assert not list(tmp_path.glob("replies-*"))
     assert list(distill(backbone, text, tmp_path, options(tokens=20))), "little is needed for few tokens"
@@ -269,7 +269,7 @@ def test_too_many_places_for_the_memory(
     needed = backbone.batch_cache_bytes(5, 1630)
     assert needed == backbone.new_batch_cache(5, 1630).data.nbytes
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=needed - 1))
-    with pytest.raises(OutOfMemory, match="--places"):
+    with pytest.raises(OutOfMemory, match="fewer written at once"):
         list(distill(backbone, text, tmp_path, SMALL))
 
 

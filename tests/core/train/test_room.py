@@ -26,7 +26,10 @@ with exclusive(Path(sys.argv[1])):
 def test_a_second_training_is_refused_and_goes_on_after_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "data é"
     with exclusive(folder):
-        with pytest.raises(TrainingError, match=f"another training is using {folder}.*--data"), exclusive(folder):
+        with (
+            pytest.raises(TrainingError, match=f"Another training is using {folder}.*another folder"),
+            exclusive(folder),
+        ):
             pass
         with exclusive(tmp_path / "other"):
             pass
@@ -67,7 +70,7 @@ def test_a_killed_training_leaves_no_lock(tmp_path: Path) -> None:
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(TrainingError, match="another training"), exclusive(tmp_path):
+        with pytest.raises(TrainingError, match="Another training"), exclusive(tmp_path):
             pass
         holder.kill()
         holder.wait()
