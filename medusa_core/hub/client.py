@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.config import HubConfig
 from medusa_core.errors import AccessRefused, HubError, HubUnreachable, NotOnHub
 from medusa_core.events import Progress
+from medusa_core.hub.environment import certificates_now, named_environment
 
 if TYPE_CHECKING:
     import httpx2
@@ -123,9 +124,10 @@ class HubClient:
             headers = {"User-Agent": "medusa-chat", "Accept-Encoding": "identity"}
             if self.config.token:
                 headers["Authorization"] = f"Bearer {self.config.token}"  # stays behind where a redirect leaves the Hub
-            self._http = httpx2.Client(
-                headers=headers, follow_redirects=True, timeout=httpx2.Timeout(self.config.silence_seconds)
-            )
+            with named_environment():
+                self._http = httpx2.Client(
+                    headers=headers, follow_redirects=True, timeout=httpx2.Timeout(self.config.silence_seconds)
+                )
         return self._http
 
 
@@ -224,7 +226,7 @@ def _named_failures(repo: str) -> Iterator[None]:
         if _is_certificate(error):
             raise HubUnreachable(
                 f"The Hub's certificate is not trusted ({_first(error)}). Behind a firewall that inspects connections, "
-                "add its certificate to the system's, or name the file in SSL_CERT_FILE."
+                f"add its certificate to the system's, or name the file in SSL_CERT_FILE{certificates_now()}."
             ) from error
         if _is_tls(error):
             raise HubUnreachable(

@@ -69,6 +69,35 @@ def test_a_plain_server_asked_for_tls_is_named(fake_hub: Any) -> None:
     client.close()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ALL_PROXY", "socks5://proxy.example:1080", r"ALL_PROXY is socks5://proxy\.example:1080\. Name one.*HTTP"),
+        ("https_proxy", "socks5h://me:secret@p.example", r"https_proxy is socks5h://…@p\.example\. Name one.*HTTP"),
+        ("HTTPS_PROXY", "quic://p.example", r"HTTPS_PROXY is quic://p\.example\. Name one"),
+        ("HTTPS_PROXY", "http://p.example:port", r"HTTPS_PROXY is http://p\.example:port\. Name one"),
+        ("SSL_CERT_FILE", "/missing.pem", r"No such file or directory.*SSL_CERT_FILE is /missing\.pem\. Name a file"),
+        ("SSL_CERT_FILE", __file__, r"SSL_CERT_FILE is .*test_client\.py\. Name a file of certificates"),
+    ],
+)
+def test_an_environment_that_cannot_be_followed_is_named(
+    fake_hub: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    client = HubClient(HubConfig(endpoint=fake_hub.url), sleep=lambda _: None)
+    with pytest.raises(HubUnreachable, match=words) as caught:
+        ask(client)
+    assert "secret" not in str(caught.value)
+    client.close()
+
+
+def test_certificates_that_are_named_are_shown_where_they_are_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", "/missing")
+    with pytest.raises(HubUnreachable, match=r"in SSL_CERT_FILE \(now SSL_CERT_DIR is /missing\)"):
+        ask(failing(tls_error(ssl.SSLCertVerificationError, "self-signed")))
+
+
 def test_a_proxy_that_asks_who_you_are() -> None:
     with pytest.raises(HubUnreachable, match=r"proxy asks who you are \(407\)"):
         ask(answering(httpx2.Response(407)))
