@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from medusa_core.errors import DiskFull, LibraryError, MedusaError
 from medusa_core.events import Progress
+from medusa_core.hub.alone import alone
 from medusa_core.hub.catalogue import add_template
 from medusa_core.hub.client import HubClient
 from medusa_core.hub.fetch import PART, Meter, fetch
@@ -31,9 +32,6 @@ from medusa_core.hub.listing import (
     make_listing,
 )
 from medusa_core.hub.manifest import FileRecord, Manifest, hash_files, now, read_manifest, write_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Check = Callable[[Listing, Path], None]  # what is to be fetched, and config.json, which may not be there
 
@@ -57,7 +55,7 @@ class Unfinished:
 
 def library_name(repo: str, gguf: str = "") -> str:
     """What a model from the Hub is called in the library: ORG/NAME, or ORG and the name of the GGUF file."""
-    return f"{repo.split('/', maxsplit=1)[0]}/{gguf.removesuffix('.gguf')}" if gguf else repo
+    return f"{repo.partition('/')[0]}/{PurePosixPath(gguf).stem}" if gguf else repo
 
 
 def download(
@@ -73,21 +71,25 @@ def download(
     if not is_library_name(name):
         raise LibraryError(f"{gguf!r} cannot name a folder; download the file yourself and import it under a name.")
     folder = cache / name
-    with _alone(folder):
-        _bring_back(folder)
-        listing = make_listing((yield from client.model_info(repo, revision)), repo, revision, gguf)
-        if _is_there(folder, listing):
-            _drop_stage(_stage(folder), listing)
-            yield Progress(f"{name} is there already", 1, 1)
-            return folder
-        stage = _stage(folder)
-        _prepare(stage, listing, gguf)
-        yield from _take_over(folder, listing, stage)
-        records = yield from _fetch_all(client, listing, stage, check)
-        if listing.kind == "gguf":
-            yield from _convert(stage, gguf, folder, listing)
-        else:
-            yield from _install(stage, folder, listing, records)
+    with alone(cache, name, f"{name} is being downloaded by another window or command. Wait for it."):
+        try:
+            _bring_back(folder)
+            listing = make_listing((yield from client.model_info(repo, revision)), repo, revision, gguf)
+            if _is_there(folder, listing, gguf):
+                _drop_stage(_stage(folder), listing)
+                yield Progress(f"{name} is there already", 1, 1)
+                return folder
+            stage = _stage(folder)
+            _prepare(stage, listing, gguf)
+            yield from _take_over(folder, listing, stage)
+            records = yield from _fetch_all(client, listing, stage, check)
+            if listing.kind == "gguf":
+                yield from _convert(stage, gguf, folder, listing)
+            else:
+                yield from _install(stage, folder, listing, records)
+        finally:
+            with suppress(OSError):
+                folder.parent.rmdir()  # of a maker of whom nothing has come
         return folder
 
 
@@ -124,7 +126,7 @@ def _take_over(folder: Path, listing: Listing, stage: Path) -> Generator[Progres
                 continue
             record = (yield from hash_files(folder, [name], "Reading"))[name]
             if record.sha256 == file.sha256:
-                (stage / file.name).parent.mkdir(exist_ok=True)
+                (stage / file.name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / name, stage / f"{file.name}.new")
                 (stage / f"{file.name}.new").replace(stage / file.name)
 
@@ -144,7 +146,7 @@ def _fetch_all(
             yield meter.progress(f"{file.name} is there already", meter.done)
             digest = file.sha256 or (yield from hash_files(stage, [file.name], "Reading"))[file.name].sha256
         else:
-            (stage / file.name).parent.mkdir(exist_ok=True)
+            (stage / file.name).parent.mkdir(parents=True, exist_ok=True)
             digest = yield from fetch(client, listing.repo, listing.commit, file, stage / file.name, meter)
         records[file.name] = FileRecord(file.size, digest)
     return records
@@ -211,17 +213,17 @@ def _put_in_place(made: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _is_there(folder: Path, listing: Listing) -> bool:
+def _is_there(folder: Path, listing: Listing, gguf: str) -> bool:
     try:
         manifest = read_manifest(folder)
     except LibraryError:
         return False  # broken: fetched anew
     if manifest is None:
         if folder.exists():
-            raise LibraryError(f"{folder} is there, but not from the Hub. Remove it, or give it another name.")
+            raise LibraryError(f"{folder} is there, but not from the Hub. Remove it first, or call it otherwise.")
         return False
-    if manifest.origin.split("/")[:2] != listing.repo.split("/"):
-        raise LibraryError(f"{folder} holds {manifest.origin}. Remove it, or give it another name.")
+    if manifest.origin != (f"{listing.repo}/{gguf}" if gguf else listing.repo):
+        raise LibraryError(f"{folder} holds {manifest.origin}. Remove it first, or call it otherwise.")
     whole = all((folder / name).is_file() for name in manifest.files)
     return whole and manifest.commit == listing.commit
 
@@ -317,25 +319,3 @@ def _bring_back(folder: Path) -> None:
         old.rename(folder)
     elif old.is_dir():
         shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two programs must not write one model."""
-    from filelock import FileLock, Timeout
-
-    if folder.parent.is_symlink():
-        raise LibraryError(f"{folder.parent} is a link, and links are not written through. Remove it.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(
-        folder.with_name(f".{folder.name}.lock"), thread_local=False
-    )  # it may be paused from another thread
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise LibraryError(f"{folder.name} is being downloaded by another window or command. Wait for it.") from error
-    try:
-        yield
-    finally:
-        lock.release()
-        Path(lock.lock_file).unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medusa_core.errors import CatalogueError, LibraryError, ModelNotFound, ModelUnsupported
+from medusa_core.hub.alone import alone
 from medusa_core.hub.catalogue import read_catalogue
 from medusa_core.hub.gguf import is_model
 from medusa_core.hub.listing import is_library_name
@@ -84,36 +85,44 @@ def remove(cache: Path, name: str) -> int:
     A link in the library is removed itself, never what it leads to. Raises LibraryError for a name that leads out of
     the library, ModelNotFound.
     """
-    if not is_library_name(name):
-        raise LibraryError(f"{name!r} is no name of a model in the library; such names are NAME or ORG/NAME.")
-    folder = cache / name
+    folder, stage = _places(cache, name)
     if folder.parent != cache and folder.parent.is_symlink():
         raise LibraryError(f"{folder.parent} is a link, and links are not followed. Remove what it leads to yourself.")
-    stage = folder.with_name(f".{folder.name}.download")
     if folder.is_dir() and not (folder.is_symlink() or is_model(folder) or is_heads(folder)):
         raise LibraryError(f"{folder} is no model's folder, so it is left alone. Remove it yourself.")
-    there = [path for path in (folder, stage) if path.is_dir() or path.is_symlink()]
-    if not there:
+    if not _there(folder, stage):
         find(cache, name)  # raises, and says what there is
-    freed = sum(_remove_folder(path) for path in there)
-    if folder.parent != cache:
-        with contextlib.suppress(OSError):
-            folder.parent.rmdir()  # of a maker of whom nothing is left
-    return freed
+    return _removed(cache, name, folder, stage)
 
 
 def discard(cache: Path, name: str) -> int:
     """Remove what an unfinished download left, and leave the model alone, where there is one; the bytes freed."""
+    folder, stage = _places(cache, name)
+    if folder.parent.is_symlink() or not _there(stage):
+        return 0
+    return _removed(cache, name, stage)
+
+
+def _places(cache: Path, name: str) -> tuple[Path, Path]:
+    """Where a model is, and where what an unfinished download left."""
     if not is_library_name(name):
         raise LibraryError(f"{name!r} is no name of a model in the library; such names are NAME or ORG/NAME.")
     folder = cache / name
-    stage = folder.with_name(f".{folder.name}.download")
-    if folder.parent.is_symlink() or not (stage.is_dir() or stage.is_symlink()):
-        return 0
-    freed = _remove_folder(stage)
-    if folder.parent != cache:
+    return folder, folder.with_name(f".{folder.name}.download")
+
+
+def _there(*places: Path) -> list[Path]:
+    return [path for path in places if path.is_dir() or path.is_symlink()]
+
+
+def _removed(cache: Path, name: str, *places: Path) -> int:
+    """Remove what is there of these places, while nobody else works on them; the bytes freed."""
+    with alone(cache, name, f"{name} is being downloaded now, so it is left alone; stop the download, then remove it."):
+        freed = sum(map(_remove_folder, _there(*places)))
+    parent = (cache / name).parent
+    if parent != cache:
         with contextlib.suppress(OSError):
-            folder.parent.rmdir()
+            parent.rmdir()  # of a maker of whom nothing is left
     return freed
 
 

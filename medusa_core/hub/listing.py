@@ -40,7 +40,7 @@ _WEIGHTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("model", _PICKLED_WEIGHTS),
     ("heads", _PICKLED_HEADS),
 )
-_SPLIT_GGUF = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_SPLIT_GGUF = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NAME = re.compile(r"[A-Za-z0-9][\w. +-]*")
 
@@ -131,12 +131,22 @@ def make_listing(info: ModelInfo, repo: str, revision: str, gguf: str = "") -> L
 
 def is_weights(name: str) -> bool:
     """Whether a file holds weights."""
-    return name.endswith((".safetensors", ".bin", ".pt", ".gguf"))
+    return name.lower().endswith((".safetensors", ".bin", ".pt", ".gguf"))
 
 
 def is_file_name(name: str) -> bool:
     """Whether a file of a model may be called so: no folders, but for the adapters' own."""
-    return bool(_ADAPTERS.fullmatch(name)) or not ("/" in name or "\\" in name or name.startswith("."))
+    return bool(_ADAPTERS.fullmatch(name)) or ("/" not in name and _leads_nowhere(name))
+
+
+def is_gguf_name(name: str) -> bool:
+    """Whether this is a GGUF file of a repository, in a folder or not; nothing that leads out of it."""
+    return name.lower().endswith(".gguf") and all(map(_leads_nowhere, name.split("/")))
+
+
+def _leads_nowhere(part: str) -> bool:
+    """Neither hidden, nor up, nor to another disk."""
+    return part != "" and not part.startswith(".") and "\\" not in part and ":" not in part
 
 
 def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
@@ -155,7 +165,7 @@ def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
 
 
 def _choose_remote(repo: str, names: Sequence[str], gguf: str) -> tuple[Kind, list[str]]:
-    offered = sorted(name for name in names if name.endswith(".gguf") and "/" not in name)
+    offered = sorted(filter(is_gguf_name, names))
     if gguf:
         if gguf not in offered:
             raise NotOnHub(f"{repo} has no file {gguf!r}. GGUF files there: {', '.join(offered) or 'none'}.")

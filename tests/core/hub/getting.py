@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.events import Progress
+from medusa_core.hub.alone import LOCKS
 from medusa_core.hub.client import HubClient
 from medusa_core.hub.download import download
 
@@ -26,3 +27,8 @@ def get(client: HubClient, cache: Path, **options: Any) -> tuple[list[Progress],
 
 def stage(cache: Path) -> Path:
     return cache / "Maker" / ".Tiny.download"
+
+
+def models(cache: Path) -> list[str]:
+    """What is in the folder of models, but for its locks."""
+    return sorted(path.name for path in cache.iterdir() if path.name != LOCKS) if cache.is_dir() else []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from medusa_core.errors import (
     AccessRefused,
@@ -22,12 +23,13 @@ from medusa_core.errors import (
     LibraryError,
     NotOnHub,
 )
+from medusa_core.hub.alone import LOCKS
 from medusa_core.hub.check import check
 from medusa_core.hub.client import DownloadProgress, HubClient
 from medusa_core.hub.download import download, unfinished
-from medusa_core.hub.library import find, remove
+from medusa_core.hub.library import discard, find, remove
 from medusa_core.hub.manifest import read_manifest
-from tests.core.hub.getting import drain, get, stage
+from tests.core.hub.getting import drain, get, models, stage
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS = "model.safetensors"
@@ -131,7 +133,7 @@ def test_a_commit_can_be_asked_for(client: HubClient, tiny_repo: Any, tmp_path: 
 def test_a_model_that_is_not_there(client: HubClient, fake_hub: Any, tmp_path: Path) -> None:
     with pytest.raises(AccessRefused, match=r"no such model, or it is private.*HF_TOKEN"):
         get(client, tmp_path)
-    assert list((tmp_path / "Maker").iterdir()) == []
+    assert models(tmp_path) == [], "nor an empty folder of its maker's"
 
 
 def test_a_revision_and_a_file_that_are_not_there(
@@ -217,8 +219,36 @@ def test_two_at_once_do_not_write_one_model(client: HubClient, tiny_repo: Any, t
     with pytest.raises(LibraryError, match="being downloaded"):
         get(client, tmp_path)
     work.close()
-    assert not FileLock(tmp_path / "Maker" / ".Tiny.lock").is_locked
     get(client, tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be removed there")
+def test_who_came_before_the_lock_was_given_back_holds_the_same_lock(
+    client: HubClient, tiny_repo: Any, tmp_path: Path
+) -> None:
+    import fcntl
+
+    work = download(client, "Maker/Tiny", tmp_path)
+    next(work)
+    with next((tmp_path / LOCKS).iterdir()).open("wb") as waiting:  # as another program opens it before it locks it
+        work.close()
+        fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(LibraryError, match="being downloaded"):
+            get(client, tmp_path)
+
+
+@pytest.mark.parametrize("take_away", [remove, discard])
+def test_what_is_being_downloaded_is_not_removed(
+    client: HubClient, tiny_repo: Any, tmp_path: Path, take_away: Any
+) -> None:
+    work = download(client, "Maker/Tiny", tmp_path)
+    while not list(stage(tmp_path).glob("*.part")):
+        next(work)
+    with pytest.raises(LibraryError, match="Maker/Tiny is being downloaded now, so it is left alone"):
+        take_away(tmp_path, "Maker/Tiny")
+    drain(work)
+    assert drain(check(find(tmp_path, "Maker/Tiny")))[1].whole
+    assert discard(tmp_path, "Maker/Tiny") == 0
 
 
 def test_a_broken_off_download_can_be_removed(client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path) -> None:
@@ -226,7 +256,7 @@ def test_a_broken_off_download_can_be_removed(client: HubClient, fake_hub: Any, 
     with pytest.raises(HubUnreachable):
         get(client, tmp_path)
     assert remove(tmp_path, "Maker/Tiny") > 5000
-    assert list(tmp_path.iterdir()) == []
+    assert models(tmp_path) == []
 
 
 def test_a_gguf_file_is_chosen_and_converted(
@@ -357,6 +387,37 @@ def test_file_names_that_lead_out_are_not_taken(client: HubClient, tiny_repo: An
     _, folder = get(client, tmp_path / "models")
     assert {path.name for path in folder.iterdir()} == NEEDED | {"medusa-model.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
+
+
+@pytest.mark.parametrize("name", ["Q4/tiny.F32.gguf", "a/b/tiny.F32.GGUF", "tiny.F32.GGUF"])
+def test_a_gguf_file_may_lie_in_a_folder_and_be_called_in_capitals(
+    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, name: str
+) -> None:
+    cache = tmp_path / "models"
+    tiny_repo.files = {name: tiny_gguf.read_bytes(), "other.gguf": b"no"}
+    with pytest.raises(NotOnHub, match=re.escape(name)):
+        get(client, cache)
+    assert models(cache) == []
+    _, folder = get(client, cache, gguf=name)
+    assert folder == cache / "Maker" / "tiny.F32"
+    assert drain(check(find(cache, "Maker/tiny.F32")))[1].whole
+    assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
+    tiny_repo.files["elsewhere/tiny.F32.gguf"] = b"another"
+    with pytest.raises(LibraryError, match=rf"holds Maker/Tiny/{name}"):
+        get(client, cache, gguf="elsewhere/tiny.F32.gguf")
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.gguf", "a/../x.gguf", "/x.gguf", "a\\..\\x.gguf", "C:x.gguf", ".x/y.gguf", "a//b.gguf"]
+)
+def test_gguf_files_that_lead_out_are_not_taken(
+    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, name: str
+) -> None:
+    tiny_repo.files = {name: tiny_gguf.read_bytes()}
+    with pytest.raises((NotOnHub, LibraryError)):
+        get(client, tmp_path / "models", gguf=name)
+    assert models(tmp_path / "models") == []
+    assert not list(tmp_path.rglob("*.gguf"))[1:], "but for the one that it was made of"
 
 
 def test_a_folder_that_is_not_from_the_hub_is_not_replaced(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
