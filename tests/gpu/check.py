@@ -29,6 +29,8 @@ SECTIONS = (
     ("exactness", "waits_of_a_step"),
     ("exactness", "memory_comes_back"),
     ("exactness", "heads_learn"),
+    ("loading", "quantized_models"),
+    ("loading", "spread_over_gpus"),
     ("speed", "tokens_per_second"),
     ("speed", "pass_times"),
     ("speed", "pass_times_in_nf4"),
