@@ -26,6 +26,7 @@ from app.building import build_views
 from app.controller import Controller, Phase
 from app.conversations import AlreadyOpen, ConversationStore, StoreError
 from app.crash_log import CrashLog
+from app.drop_controller import DropController
 from app.find_controller import FindController
 from app.garbage import GuiGarbage
 from app.jobs import ChatModel, Opener
@@ -41,6 +42,7 @@ from app.single_instance import Doorbell, address_of, ring
 from app.smoke_test import Asking, Finding, Trial
 from app.training_controller import TrainingController
 from app.views.about import AboutDialog
+from app.views.file_drops import FileDrops
 from app.views.notices import Notice, Topic, Way
 from app.wiring import connect_conversations, connect_find, connect_model, connect_models, connect_replies
 from app.worker import Worker
@@ -91,6 +93,9 @@ class Application(QObject):
         self.panel_controller = PanelController(self.views, self.controller, self.theme)
         self.find = FindController(self.views.chat)
         self.models = ModelsController(self.window, self.controller, cache, hub)
+        self.drops = DropController(
+            self.models, self.controller.conversations, self.panel_controller, self.views.notices
+        )
         self.training = TrainingController(self.window, self.controller, self.store, cache.parent, self.theme)
         self._closed_cleanly, self._settled = True, False
         self._doorbell = Doorbell(self)
@@ -120,6 +125,7 @@ class Application(QObject):
         connect_replies(self.views, self.controller.replies)
         connect_conversations(self.views, self.controller.conversations)
         connect_find(self.views, self.find)
+        FileDrops(self.window).dropped.connect(self.drops.take)
         connect_models(self.views, self.models, self.training)
         self.views.chat.recording_asked.connect(self.show_recording)
 

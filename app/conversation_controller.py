@@ -269,9 +269,10 @@ class ConversationController(QObject):
         """Add the conversations of an exported JSON file."""
         path = files.ask_what_to_open(self._views.window, "Import", "JSON", ".json")
         if path is not None:
-            self._import(path)
+            self.import_from(path)
 
-    def _import(self, path: Path) -> None:
+    def import_from(self, path: Path) -> None:
+        """Add the conversations of this file."""
         with self._saving.guarded():
             try:
                 added = from_json(self._store, path.read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject
@@ -203,7 +204,11 @@ class PanelController(QObject):
         """Let the person choose a recording to open."""
         path = ask_for_recording(self._views.window)
         if path is not None:
-            self._window().open(path)
+            self.open_recording(path)
+
+    def open_recording(self, path: Path) -> None:
+        """Open this one."""
+        self._window().open(path)
 
     def open_example(self, number: int) -> None:
         """Open one of the recordings that came with the app."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy
 
@@ -26,6 +26,10 @@ class GrowingEdit(QPlainTextEdit):
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.height())
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Files that are dropped are the window's: their addresses are no text to send."""
+        return not any(url.isLocalFile() for url in source.urls()) and super().canInsertFromMimeData(source)
 
     def height_of(self, lines: int) -> int:
         """With so many lines of text."""
