@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from contextlib import closing
 from dataclasses import asdict
@@ -18,8 +19,10 @@ from medusa_core import hub
 from medusa_core.cli_options import defaults, finish
 from medusa_core.config import DEVICES, DTYPES, HubConfig, ModelConfig
 from medusa_core.errors import DoesNotFit
+from medusa_core.hub.address import MAIN, read_address
 
 if TYPE_CHECKING:
+    from medusa_core.hub.download import Unfinished
     from medusa_core.hub.library import Installed
 
 _TRUE = ("1", "on", "yes", "true")
@@ -31,8 +34,8 @@ def add_models(commands: Any) -> None:
     inner = parser.add_subparsers(required=True, metavar="COMMAND")
     _add(inner, "list", _list, "what is in the library, and downloads that were broken off")
     get = _add(inner, "get", _get, "download a model, or heads; a broken off download goes on")
-    get.add_argument("name", metavar="ORG/NAME", help="as the Hub calls it")
-    get.add_argument("--revision", default="main", help="branch, tag or commit (default: %(default)s)")
+    get.add_argument("name", metavar="ORG/NAME", help="ORG/NAME, ORG/NAME@REVISION, or a page's address on the Hub")
+    get.add_argument("--revision", default="", help="branch, tag or commit (default: as in the name, else main)")
     get.add_argument("--file", default="", metavar="X.gguf", help="of a repository of GGUF files: the one to take")
     get.add_argument("--anyway", action="store_true", help="also where it does not fit into this machine's memory")
     _add_fit_options(get)
@@ -98,10 +101,16 @@ def _list(options: argparse.Namespace) -> int:
         print(
             f"{broken.name}: {broken.done / max(broken.total, 1):.0%} of {_size(broken.total)} downloaded; go on with"
         )
-        print(f"  python -m medusa_core models get {broken.repo}" + (f" --file {broken.gguf}" if broken.gguf else ""))
+        print(f"  python -m medusa_core models get {_words(broken)}")
     if not (found or waiting):
         print(f"There are no models at {cache} yet; `models catalogue` shows some.")
     return 0
+
+
+def _words(broken: Unfinished) -> str:
+    """What `get` has to be told to go on with it."""
+    revision = f"@{broken.revision}" if broken.revision != MAIN else ""
+    return f"{broken.repo}{revision}" + (f" --file {shlex.quote(broken.gguf)}" if broken.gguf else "")
 
 
 def _row(entry: Installed) -> tuple[str, ...]:
@@ -116,11 +125,12 @@ def _get(options: argparse.Namespace) -> int:
     from medusa_core.hub.library import find, is_heads
 
     ModelConfig(context=options.context)  # says what is wrong with it
-    check = None if options.anyway else download_check(options.name, options.dtype, options.device, options.context)
-    with closing(HubClient(hub_config())) as client:
-        work = download(
-            client, options.name, _cache(options), revision=options.revision, gguf=options.file, check=check
-        )
+    config = hub_config()
+    address = read_address(options.name, config.endpoint)
+    revision, gguf = options.revision or address.revision, options.file or address.file
+    check = None if options.anyway else download_check(address.repo, options.dtype, options.device, options.context)
+    with closing(HubClient(config)) as client:
+        work = download(client, address.repo, _cache(options), revision=revision, gguf=gguf, check=check)
         try:
             with closing(work):  # interrupted, it is paused
                 folder = finish(work)

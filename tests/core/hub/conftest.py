@@ -123,6 +123,7 @@ class Repo:
 
     files: dict[str, bytes]
     commit: str = "c" * 40
+    revisions: tuple[str, ...] = ("main", "refs/pr/1")
     gated: bool = False
     private: bool = False
     card: dict[str, Any] = field(default_factory=lambda: {"license": "apache-2.0"})
@@ -213,7 +214,7 @@ class FakeHub:
         repo = self.repos.get(name)
         if repo is None:
             self._refuse(request, 401, {"X-Error-Code": "RepoNotFound"})
-        elif revision not in ("main", repo.commit):
+        elif revision not in (*repo.revisions, repo.commit):
             self._refuse(request, 404, {"X-Error-Code": "RevisionNotFound"})
         elif self._allowed(request, repo, api=True):
             body = json.dumps(self.info(name)).encode()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from medusa_core import cli, cli_models, fit
+from medusa_core.hub.manifest import read_manifest
 
 
 class Line:
@@ -51,6 +52,28 @@ def test_from_the_hub_to_a_reply_and_away(line: Line, tiny_repo: Any, capsys: py
     assert "Removed Maker/Tiny: 0." in line("remove", "Maker/Tiny")
     assert cli.main([*common, *options]) == 1
     assert "models get Maker/Tiny" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["Maker/Tiny@refs/pr/1", "{url}/Maker/Tiny/tree/refs%2Fpr%2F1"])
+def test_a_revision_may_stand_in_the_name_or_in_a_pages_address(
+    line: Line, fake_hub: Any, tiny_repo: Any, name: str
+) -> None:
+    fake_hub.faults["model.safetensors"] = [("status", 404, {"X-Error-Code": "EntryNotFound"})]
+    line("get", name.format(url=fake_hub.url), status=1)
+    assert fake_hub.requests[0][1] == "api/models/Maker/Tiny/revision/refs/pr/1"
+    assert "models get Maker/Tiny@refs/pr/1\n" in line("list")
+    got = line.json("get", name.format(url=fake_hub.url))
+    manifest = read_manifest(Path(got["folder"]))
+    assert manifest is not None
+    assert (got["name"], manifest.revision) == ("Maker/Tiny", "refs/pr/1")
+    line("get", "Maker/Tiny@v9", "--revision", "main")
+    assert "has no revision 'v9'" in line("get", "Maker/Tiny@v9", status=1)
+
+
+def test_a_pages_address_names_the_file(line: Line, fake_hub: Any, tiny_repo: Any, tiny_gguf: Path) -> None:
+    tiny_repo.files = {"Q4/tiny.F32.gguf": tiny_gguf.read_bytes()}
+    got = line.json("get", f"{fake_hub.url}/Maker/Tiny/blob/main/Q4/tiny.F32.gguf", "--anyway")
+    assert (got["name"], got["origin"]) == ("Maker/tiny.F32", "Maker/Tiny/Q4/tiny.F32.gguf")
 
 
 def test_everything_as_json(line: Line, tiny_repo: Any, tmp_path: Path) -> None:
