@@ -69,7 +69,7 @@ class Chat:
         follows, and their spans count on. Limits and figures are of what is new.
         Raises NoChatTemplate, or OutOfMemory where an allocation fails on the way; the chat stays usable.
         """
-        prompt = [*self.text.prompt_ids(messages), *written]
+        ids, opened = self.text.prompt(messages)
         engine = Engine(
             self.backbone,
             self._drafters.drafter(config),
@@ -81,8 +81,9 @@ class Chat:
         increments.begin(written)
         try:
             with memory_errors(_NO_MEMORY):
-                for event in engine.generate(self._state, prompt, stop):
-                    yield self._with_text(event, increments, written)
+                for event in engine.generate(self._state, [*ids, *written], stop):
+                    told = replace(event, opened=opened) if isinstance(event, Prefilled) else event
+                    yield self._with_text(told, increments, written)
         except Exception:
             self._forget()  # rows and tokens may disagree now; the next turn reads everything anew
             raise

@@ -94,6 +94,7 @@ class Prefilled:
     context_size: int  # tokens the model can hold
     seconds: float
     text: str = ""  # of the tokens that the reply was told to begin with, as far as they make whole characters
+    opened: str = ""  # the tag of thinking that the prompt ends with, its brackets left out: the reply begins inside it
 
 
 @dataclass(frozen=True, slots=True)

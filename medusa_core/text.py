@@ -14,6 +14,7 @@ from typing import Any
 
 from medusa_core.errors import NoChatTemplate
 from medusa_core.model_info import ChatMessage
+from medusa_core.thinking import opened_by
 
 _REPLACEMENT = "\ufffd"
 _MARKER = "\u2063marker\u2063"  # invisible separators: no template rewrites them
@@ -69,10 +70,14 @@ class ChatText:
 
         Raises NoChatTemplate where the tokenizer has none, or its template refuses the messages.
         """
+        return self.prompt(messages)[0]
+
+    def prompt(self, messages: Sequence[ChatMessage]) -> tuple[list[int], str]:
+        """The prompt's ids, and the tag of thinking that the template opens at its end; "" for none."""
         rendered = self._render(messages, add_generation_prompt=True)
         # The template writes the special tokens itself; adding them again would double the first one.
         ids: list[int] = self._tokenizer.encode(rendered, add_special_tokens=False)
-        return ids
+        return ids, opened_by(rendered)
 
     def reply_ids(self, text: str) -> list[int]:
         """A reply that begins with this text, as tokens; for replies whose own tokens are not known any more."""

@@ -24,7 +24,8 @@ from medusa_core.config import (
 from medusa_core.errors import NoChatTemplate, OutOfMemory
 from medusa_core.events import Event, Finished, Prefilled, Source, Step, StopReason
 from medusa_core.model_info import ChatMessage
-from medusa_core.tiny import save_tiny_model, save_untrained_heads
+from medusa_core.thinking import answer_of
+from medusa_core.tiny import CHAT_TEMPLATE, save_tiny_model, save_untrained_heads
 from medusa_core.tree import RankedTree, Tree
 
 CONFIG = DecodingConfig(max_new_tokens=24)
@@ -92,6 +93,32 @@ def test_a_second_turn_reuses_the_first_and_answers_as_a_fresh_chat(chat: Chat, 
     assert isinstance(fresh[0], Prefilled)
     assert fresh[0].reused_tokens == 0
     assert finish(iter(second)).token_ids == finish(iter(fresh)).token_ids
+
+
+@pytest.mark.parametrize(("opens", "tag"), [("", ""), ("<think>\n", "think")])
+def test_a_reply_is_told_without_its_thinking_and_what_was_kept_of_it_is_let_go(
+    folder: Path, opens: str, tag: str
+) -> None:
+    """The prompt of the next turn parts from the cache where the thinking began."""
+    chat, fresh = opened_with(folder, opens), opened_with(folder, opens)
+    written = chat.reply_ids(f"{'' if tag else '<think>'}So,</think>Yes")
+    first = list(chat.reply([user("Hi")], DecodingConfig(max_new_tokens=4), written=written))
+    assert isinstance(first[0], Prefilled)
+    assert first[0].opened == tag
+    said = answer_of(finish(iter(first)).text, tag)
+    assert said.startswith("Yes")
+    history = [user("Hi"), ChatMessage(role="assistant", content=said), user("And?")]
+    second, other = list(chat.reply(history, CONFIG)), list(fresh.reply(history, CONFIG))
+    assert isinstance(second[0], Prefilled)
+    assert second[0].reused_tokens == len(chat.text.prompt_ids([user("Hi")])) - len(chat.reply_ids(opens))
+    assert finish(iter(second)).token_ids == finish(iter(other)).token_ids
+
+
+def opened_with(folder: Path, opens: str) -> Chat:
+    """A chat whose template has each reply begin after these characters."""
+    chat = opened(folder)
+    chat.text.use_template(CHAT_TEMPLATE.replace("<|assistant|>{%", f"<|assistant|>{opens}{{%"))
+    return chat
 
 
 @pytest.mark.parametrize("acceptance", [GreedyAcceptance(), SamplingAcceptance(temperature=1.3)])

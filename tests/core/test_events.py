@@ -56,7 +56,7 @@ nodes = st.builds(
 )
 KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     Progress: st.builds(Progress, texts, numbers, numbers, texts),
-    Prefilled: st.builds(Prefilled, counts, counts, counts, numbers),
+    Prefilled: st.builds(Prefilled, counts, counts, counts, numbers, st.text(), st.sampled_from(["", "think"])),
     Step: st.builds(
         Step,
         index=counts,

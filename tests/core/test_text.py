@@ -284,6 +284,14 @@ def with_template(template: Any) -> ChatText:
     return ChatText(tokenizer, [END_ID])
 
 
+def test_a_prompt_tells_which_tag_of_thinking_its_template_opens() -> None:
+    opening = with_template(CHAT_TEMPLATE.replace("<|assistant|>{%", "<|assistant|><think>\n{%"))
+    ids, opened = opening.prompt(HELLO)
+    assert opened == "think"
+    assert ids == opening.prompt_ids(HELLO) == [*BYTES.prompt_ids(HELLO), *ids_of("<think>\n")]
+    assert BYTES.prompt([{"role": "user", "content": "<think>"}])[1] == ""
+
+
 def test_no_template_is_said_with_the_way_on() -> None:
     for source in (with_template(None), with_template("")):
         with pytest.raises(NoChatTemplate, match=r"has no chat template.*chat_template\.jinja"):
