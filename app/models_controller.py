@@ -23,9 +23,11 @@ from app.task_queue import TaskQueue
 from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
 from app.worker import STOPPED, Failure, Job
+from medusa_core.errors import MedusaError
 from medusa_core.events import Progress
 from medusa_core.fit import held_bytes
 from medusa_core.hub import DEFAULT
+from medusa_core.hub.address import read_address
 from medusa_core.hub.check import CheckReport
 from medusa_core.hub.client import DownloadProgress
 
@@ -73,6 +75,7 @@ class ModelsController(QObject):
         manager.check_asked.connect(self.check)
         manager.reveal_asked.connect(self.reveal)
         manager.get_asked.connect(self.get)
+        manager.named_asked.connect(self.get_named)
         manager.import_asked.connect(self.bring_in)
         manager.export_asked.connect(self.export)
         manager.training_asked.connect(self.training_asked)
@@ -157,6 +160,15 @@ class ModelsController(QObject):
         self._set(Transfer(key, wanted.name, State.WAITING, "waits for the download before it", can_pause=True))
         config = self._controller.settings.model()
         self.downloads.add(key, getting(wanted, self._cache, self._hub, config, self._held()))
+
+    def get_named(self, text: str, gguf: str) -> None:
+        """Download what a person named: ORG/NAME, ORG/NAME@REVISION, or the address of a page on the Hub."""
+        try:
+            address = read_address(text, self._hub().endpoint)
+        except MedusaError as error:
+            self._set(Transfer(f"get:{text}", text, State.FAILED, str(error)))
+            return
+        self.get(Wanted(address.repo, gguf or address.file, address.revision))
 
     def go_on_anyway(self, key: str) -> None:
         """Download what does not fit this machine; write heads without what the other format cannot hold."""

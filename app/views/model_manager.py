@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.shelf import FOR, Shelf, Wanted
+from app.shelf import FOR, Shelf
 from app.views.model_rows import OfferRow, ThingRow
 from app.views.transfers import Transfers
 
@@ -49,6 +49,7 @@ class ModelManager(QDialog):
     reveal_asked = Signal(str)
     training_asked = Signal()
     get_asked = Signal(object)  # Wanted
+    named_asked = Signal(str, str)  # what was written as a name, and the GGUF file
     import_asked = Signal(list)  # of Paths
     export_asked = Signal(str, str, object)  # key of heads, format, Path of the folder to write into
 
@@ -134,9 +135,8 @@ class ModelManager(QDialog):
     # Bringing things in
 
     def _get_named(self) -> None:
-        repo = self.repo_edit.text().strip().removeprefix("https://huggingface.co/").strip("/")
-        if repo:
-            self.get_asked.emit(Wanted(repo, self.file_edit.text().strip()))
+        if text := self.repo_edit.text().strip():
+            self.named_asked.emit(text, self.file_edit.text().strip())
             self.repo_edit.clear()
             self.file_edit.clear()
 
@@ -220,7 +220,7 @@ class ModelManager(QDialog):
         return _bar(_words("A model’s folder or a .gguf file can be dropped here too."), folder, file)
 
     def _named_bar(self) -> QWidget:
-        self.repo_edit.setPlaceholderText("Any model or heads of the Hub: ORG/NAME")
+        self.repo_edit.setPlaceholderText("Any model or heads of the Hub: ORG/NAME, or a page’s address")
         self.repo_edit.setAccessibleName("Name on the Hub")
         self.file_edit.setPlaceholderText("FILE.gguf")
         self.file_edit.setAccessibleName("GGUF file of the repository")

@@ -174,6 +174,21 @@ def test_a_cancelled_download_leaves_nothing(start: Start, server: FakeHub, repo
     assert KEY not in manager.transfers.rows
 
 
+def test_a_pages_address_can_be_pasted(start: Start, server: FakeHub, repo: Repo, qtbot: QtBot) -> None:
+    app = start()
+    manager = opened(app, qtbot)
+    manager.repo_edit.setText(f"{server.url}/{NAME}/tree/refs%2Fpr%2F1")
+    manager.get_button.click()
+    qtbot.waitUntil(lambda: state(app) is State.DONE, timeout=9000)
+    assert server.requests[0][1] == f"api/models/{NAME}/revision/refs/pr/1"
+    manager.repo_edit.setText("https://elsewhere.example/x/y")
+    manager.get_button.click()
+    row = manager.transfers.rows["get:https://elsewhere.example/x/y"]
+    assert "no page of the Hub" in row.text.text()
+    row.cancel_button.click()
+    qtbot.waitUntil(lambda: at_rest(app) and len(manager.transfers.rows) == 1, timeout=9000)
+
+
 def test_what_the_hub_does_not_have_is_said_in_place(start: Start, qtbot: QtBot) -> None:
     app = start()
     manager = opened(app, qtbot)
