@@ -212,8 +212,7 @@ class Application(QObject):
         self.panel_controller.close()
         self.views.dialog.close()
         self.window.hide()  # the thread may need a moment; nobody has to watch
-        self.training.close()
-        asides = self.models.close(_PATIENCE_SECONDS)
+        asides = all([self.training.close(_PATIENCE_SECONDS), self.models.close(_PATIENCE_SECONDS)])
         self._closed_cleanly = self.worker.close(_PATIENCE_SECONDS) and asides
         if self._closed_cleanly:
             self._garbage.stop()

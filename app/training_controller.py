@@ -6,25 +6,37 @@ gone on with after a restart. Knows nothing of widgets' insides or of how heads 
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app import durations
 from app.controller import Controller, Phase
 from app.conversations import ConversationStore
-from app.memory import in_words
+from app.own_questions import OwnQuestions
 from app.theme import Theme
-from app.training_jobs import Recipe, Trained, measuring, own_prompts, session_of, training, waiting, why_not
-from app.views.figures_line import grouped
+from app.training_data import TrainingData
+from app.training_jobs import Recipe, Trained, measuring, session_of, training, waiting, why_not
+from app.training_words import (
+    all_words,
+    cancelled_words,
+    data_line,
+    data_row,
+    outcome_words,
+    paused_words,
+    progress_words,
+    question_words,
+    step_words,
+    takes_words,
+)
 from app.views.training import Budget, Stage, TrainingDialog
 from app.worker import Failure
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.events import Progress, TrainingStep
+from medusa_core.prompt_file import FilePrompt
 from medusa_core.train.pace import Pace
 
 if TYPE_CHECKING:
@@ -34,32 +46,41 @@ if TYPE_CHECKING:
 BUDGETS = (50_000, 100_000, 200_000, 400_000, 1_000_000, 1_500_000)
 _BUSY = "The model is busy. Wait for the end of the reply, or stop it."
 _REASON = "Heads are being trained: pause the training to chat."
-_MEASURING = "Measuring the heads and fitting their tree"
-_SEPARATOR = "  ·  "
+_DELETING = "Deleting what the training wrote"
 
 
 class TrainingController(QObject):
     """One method per intent, and one per report."""
+
+    calibration_asked = Signal()  # of the heads in use
 
     def __init__(
         self, window: QWidget, controller: Controller, store: ConversationStore, home: Path, theme: Theme
     ) -> None:
         """`home` keeps what trainings need, and the heads they make."""
         super().__init__()
-        self._window, self._controller, self._store, self._home = window, controller, store, home
+        self._window, self._controller, self._home = window, controller, home
         self._theme = theme
         self.dialog: TrainingDialog | None = None
         self.recipe, self.budgets = Recipe(DistillConfig(), TrainConfig()), BUDGETS
         self.stage = Stage.UNAVAILABLE
         self.trained: Trained | None = None
+        self.data = TrainingData(home)
         self._session: Session | None = None
         self._estimate: Estimate | None = None
-        # The model that all of this is about. Not held: its memory is needed for the next one.
-        self._seen: Callable[[], Any] = _nothing
-        self._name = ""
-        self._cancelling = False
-        self._problem = ""
+        # The model that all of this is about; not held, its memory is needed for the next one.
+        self._model: Callable[[], object] = lambda: None
+        self._model_name = ""
+        self._cancelling = self._deleting = False
+        self._problem, self._calibration = "", ""
         self._pace = Pace()
+        self._own = OwnQuestions(store)
+        self._wanted = Stage.SETUP  # once the person's own questions are there
+        self._own.gathered.connect(self._take_own)
+        self.data.looked.connect(self._show_data)
+        self.data.deleted.connect(self._take_deleted)
+        self.data.weighed.connect(self._take_weight)
+        self.data.cancelled.connect(self._take_cancelled)
         controller.phase_changed.connect(self._take_phase)
         controller.aside_events.connect(self._take_events)
         controller.aside_ended.connect(self._take_end)
@@ -72,7 +93,9 @@ class TrainingController(QObject):
             self.dialog = TrainingDialog(self._theme, self._window)
             self._connect(self.dialog)
             self._show_budgets()
+            self.dialog.show_calibration(self._calibration)
         self._look()
+        self.data.look()
         self.dialog.show()
         self.dialog.raise_()
         self.dialog.activateWindow()
@@ -83,16 +106,16 @@ class TrainingController(QObject):
         dialog.start_asked.connect(self.start)
         dialog.pause_asked.connect(self.pause)
         dialog.resume_asked.connect(self.resume)
-        dialog.cancel_asked.connect(self.cancel)
+        dialog.cancel_asked.connect(self.ask_whether_to_cancel)
+        dialog.cancel_agreed.connect(self.cancel)
         dialog.use_asked.connect(self.use)
         dialog.again_asked.connect(self.begin_anew)
-        dialog.deletion_asked.connect(self.delete_data)
+        dialog.calibration_asked.connect(self.calibration_asked)
+        dialog.data.deletion_asked.connect(self.delete_data)
 
     def probe(self) -> None:
         """Try how long it takes; what is written meanwhile counts."""
-        session = self._chosen()
-        if session is not None and self._run(measuring(self._controller.model, session, self.recipe)):
-            self._turn(Stage.PROBING)
+        self._prepare(Stage.PROBING)
 
     def forget_estimate(self) -> None:
         """Other heads take another time."""
@@ -101,10 +124,35 @@ class TrainingController(QObject):
 
     def start(self) -> None:
         """Train with the chosen budget."""
-        self._session = self._chosen()
-        if self.dialog is not None:
+        self._prepare(Stage.RUNNING)
+
+    def _prepare(self, stage: Stage) -> None:
+        """Gather the person's own questions first, where they are to be learned from."""
+        if self.dialog is None:
+            return
+        if self.dialog.own.isChecked():
+            self._wanted = stage
+            self.dialog.show_waiting()
+            self._own.gather()
+        else:
+            self._begin(stage, [])
+
+    def _take_own(self, prompts: list[FilePrompt]) -> None:
+        if self.stage is Stage.SETUP:
+            self._turn(Stage.SETUP)
+            self._begin(self._wanted, prompts)
+
+    def _begin(self, stage: Stage, prompts: Sequence[FilePrompt]) -> None:
+        session = self._chosen(prompts)
+        if session is None or self.dialog is None:
+            return
+        if stage is Stage.PROBING:
+            if self._run(measuring(self._controller.model, session, self.recipe)):
+                self._turn(Stage.PROBING)
+        else:
+            self._session = session
             self.dialog.clear_charts()
-        self.resume()
+            self.resume()
 
     def resume(self) -> None:
         """Go on with the training."""
@@ -117,10 +165,15 @@ class TrainingController(QObject):
         if self.stage in (Stage.PROBING, Stage.RUNNING):
             self._controller.stop()
             if self.dialog is not None:
-                self.dialog.show_pausing()
+                self.dialog.show_waiting()
+
+    def ask_whether_to_cancel(self) -> None:
+        """Say what cancelling would delete; the training goes on meanwhile."""
+        if self._session is not None and self.stage in (Stage.RUNNING, Stage.PAUSED):
+            self.data.weigh(self._session.work, running=self.stage is Stage.RUNNING)
 
     def cancel(self) -> None:
-        """Stop, and forget what was written and learned."""
+        """Stop, and delete what the training wrote itself."""
         if self.stage is Stage.RUNNING:
             self._cancelling = True
             self.pause()
@@ -130,7 +183,7 @@ class TrainingController(QObject):
     def use(self) -> None:
         """Load the model with the new heads."""
         if self.trained is not None:
-            self._controller.change_setting("heads", str(self.trained.folder))
+            self._controller.change_setting("heads", str(self.trained.placed.folder))
             self._controller.load()
 
     def begin_anew(self) -> None:
@@ -138,15 +191,9 @@ class TrainingController(QObject):
         self.trained = None
         self._turn(Stage.SETUP)
 
-    def delete_data(self) -> None:
-        """Give the room of the replies back; the heads stay."""
-        from medusa_core.train.work import discard
-
-        if self.trained is not None:
-            freed = discard(self.trained.work)
-            self._turn(Stage.DONE, f"{outcome_words(self.trained)}\n\n{in_words(freed)} of training data deleted.")
-            if self.dialog is not None:
-                self.dialog.buttons["delete"].hide()
+    def delete_data(self, keys: list[str]) -> None:
+        """Give the room of replies back; heads stay."""
+        self.data.delete([data.folder for data in self.data.found if str(data.folder) in keys])
 
     def set_theme(self, theme: Theme) -> None:
         """Draw in other colours."""
@@ -154,12 +201,20 @@ class TrainingController(QObject):
         if self.dialog is not None:
             self.dialog.set_theme(theme)
 
-    def close(self) -> None:
-        """The app ends."""
+    def close(self, seconds: float) -> bool:
+        """The app ends; False where something on the disk does not end in time."""
+        self._own.stop()
         if self.dialog is not None:
             self.dialog.close()
+        return self.data.close(seconds)
 
     # Reports
+
+    def show_calibration(self, note: str) -> None:
+        """What to know of the heads in use where calibrating them would mend it, else ""."""
+        self._calibration = note
+        if self.dialog is not None:
+            self.dialog.show_calibration(note)
 
     def _take_phase(self, phase: object) -> None:
         if phase is not Phase.ASIDE and self.stage not in (Stage.PROBING, Stage.RUNNING):
@@ -179,7 +234,7 @@ class TrainingController(QObject):
                     progress_words(event, rate), event.done / event.total if event.total else None
                 )
 
-    def _take_end(self, result: object) -> None:
+    def _take_end(self, result: Any) -> None:
         if self.stage not in (Stage.PROBING, Stage.RUNNING):
             return  # another job's
         before, self.stage = self.stage, Stage.PAUSED
@@ -193,26 +248,46 @@ class TrainingController(QObject):
             self._turn(Stage.PAUSED, paused_words(self._session), problem)
         else:
             if not problem and hasattr(result, "tokens_per_second"):
-                self._take_estimate(result)
+                self._estimate = result
+                self._show_budgets()
             self._turn(Stage.SETUP, problem=problem)
         self._cancelling = False
+        self.data.look()
 
-    def _take_estimate(self, estimate: Any) -> None:
-        self._estimate = estimate
-        self._show_budgets()
+    def _take_weight(self, written: Any) -> None:
+        if self.dialog is not None and self.stage in (Stage.RUNNING, Stage.PAUSED) and not self._deleting:
+            self.dialog.question.ask(question_words(written))
+
+    def _take_cancelled(self, result: Any) -> None:
+        self._deleting = False
+        if isinstance(result, Failure):
+            self._turn(Stage.PAUSED, paused_words(self._session), result.message)
+            return
+        self._session = None
+        if self.dialog is not None:
+            self.dialog.clear_charts()
+        self._turn(Stage.SETUP, cancelled_words(result))
+        self._look(keep=True)
+
+    def _take_deleted(self, result: Any) -> None:
+        if isinstance(result, Failure) and self.dialog is not None:
+            self.dialog.data.show_problem(result.message)
+        if self._session is not None and not self._session.work.exists() and self.stage is Stage.PAUSED:
+            self._session = None
+        self._look(keep=True)
 
     # What the dialog shows
 
-    def _look(self) -> None:
-        """Begin with what there is for the model that is loaded now."""
+    def _look(self, *, keep: bool = False) -> None:
+        """Begin with what there is for the model that is loaded now. `keep`: what is said of it stays."""
         model, phase = self._controller.model, self._controller.phase
-        if model is not self._seen() and phase is not Phase.LOADING:
-            if self.trained is None or model is None or model.info.name != self._model_name():
+        if model is not self._model() and phase is not Phase.LOADING:
+            if self.trained is None or model is None or model.info.name != self._model_name:
                 self._session, self.trained, self._problem = None, None, ""
-            self._seen, self._estimate = _nothing if model is None else weakref.ref(model), None
-            self._name = "" if model is None else str(model.info.name)
+            self._model, self._estimate = (lambda: None) if model is None else ref(model), None
+            self._model_name = "" if model is None else model.info.name
             self._show_budgets()
-        if self.dialog is None or self.stage in (Stage.PROBING, Stage.RUNNING):
+        if self.dialog is None or self._deleting or self.stage in (Stage.PROBING, Stage.RUNNING):
             return
         reason = "" if self._problem else why_not(model)
         if reason or model is None:
@@ -225,10 +300,8 @@ class TrainingController(QObject):
         elif self._session is not None:
             self._turn(Stage.PAUSED, paused_words(self._session), self._problem)
         else:
-            self._turn(Stage.SETUP, problem=self._problem)
-
-    def _model_name(self) -> str:
-        return self._name
+            said = self.dialog.said.text() if keep and self.stage is Stage.SETUP else ""
+            self._turn(Stage.SETUP, said, self._problem)
 
     def _turn(self, stage: Stage, said: str = "", problem: str = "") -> None:
         self.stage, self._problem = stage, problem
@@ -243,14 +316,18 @@ class TrainingController(QObject):
         budgets = [Budget(tokens, "" if found is None else takes_words(found, tokens)) for tokens in self.budgets]
         self.dialog.show_budgets(budgets, self.dialog.tokens or self.recipe.data.tokens)
 
+    def _show_data(self) -> None:
+        if self.dialog is not None:
+            found = self.data.found
+            self.dialog.show_data(data_line(found), [data_row(data) for data in found], all_words(found))
+
     # Work
 
-    def _chosen(self) -> Session | None:
+    def _chosen(self, prompts: Sequence[FilePrompt]) -> Session | None:
         """The training that the dialog describes."""
         model = self._controller.model
         if self.dialog is None or why_not(model):
             return None
-        prompts = own_prompts(self._store) if self.dialog.own.isChecked() else []
         recipe = self.recipe.of(self.dialog.tokens, self.dialog.kind)
         return session_of(model, self._home, recipe, prompts, self.dialog.kind)
 
@@ -259,65 +336,14 @@ class TrainingController(QObject):
         if self._controller.run_aside(job, _REASON):
             return True
         if self.dialog is not None:
-            self.dialog.show_stage(self.stage, self._model_name(), self.dialog.said.text(), _BUSY)
+            self.dialog.show_stage(self.stage, self._model_name, self.dialog.said.text(), _BUSY)
         return False
 
     def _discard(self) -> None:
-        from medusa_core.train.work import discard
-
-        if self._session is not None:
-            discard(self._session.work)
-        self._session = None
+        if self._session is None:
+            return
+        self._turn(Stage.PAUSED, _DELETING)
+        self._deleting = True
         if self.dialog is not None:
-            self.dialog.clear_charts()
-        self._turn(Stage.SETUP, "The training was cancelled, and what it had written is deleted.")
-
-
-def _nothing() -> None:
-    """No model was seen yet."""
-
-
-def progress_words(event: Progress, rate: float) -> str:
-    """How far the writing of replies is."""
-    if event.unit != "tokens":
-        return event.stage
-    parts = [event.stage, f"{grouped(round(event.done))} of {grouped(round(event.total))} tokens"]
-    if rate > 0:
-        parts += [f"{grouped(round(rate))} tokens/s", f"{durations.in_words((event.total - event.done) / rate)} left"]
-    return _SEPARATOR.join(parts)
-
-
-def step_words(event: TrainingStep, rate: float) -> str:
-    """How far the learning is."""
-    if event.step >= event.total_steps:
-        return _MEASURING
-    parts = [f"Learning: step {grouped(event.step)} of {grouped(event.total_steps)}"]
-    if rate > 0:
-        parts.append(f"{durations.in_words((event.total_steps - event.step) / rate)} left")
-    return _SEPARATOR.join(parts)
-
-
-def takes_words(estimate: Estimate, tokens: int) -> str:
-    """What a budget takes."""
-    return f"about {durations.in_words(estimate.seconds(tokens))}, {in_words(estimate.disk_bytes(tokens))} on the disk"
-
-
-def paused_words(session: Session | None) -> str:
-    """What is waiting to be gone on with."""
-    if session is None:
-        return ""
-    own = f", {grouped(len(session.prompts))} of your own questions among them" if session.prompts else ""
-    kind = " of the paper’s heads" if session.kind == "medusa" else ""
-    return f"A training{kind} on {grouped(session.tokens)} tokens of replies is paused{own}. Nothing of it is lost."
-
-
-def outcome_words(trained: Trained) -> str:
-    """What the new heads bring."""
-    shares = ", ".join(f"{100 * fit.top1:.0f} %" for fit in trained.heads)
-    right = f"First guesses that are right, from the next token on: {shares}."
-    if not trained.draft_nodes:
-        return f"{right} On this computer plain decoding is as fast as any tree of these heads alone."
-    return (
-        f"{right} Expected with these heads alone: {trained.tokens_per_step:.2f} tokens a step with "
-        f"{trained.draft_nodes} guesses, {trained.speed_up:.2f} times the speed of plain decoding."
-    )
+            self.dialog.show_waiting()
+        self.data.cancel(self._session.work)

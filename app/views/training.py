@@ -27,8 +27,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme import Theme
+from app.views.confirmation import Confirmation
 from app.views.figures_line import grouped
 from app.views.training_charts import AccuracyChart, LossChart
+from app.views.training_data import DataRow, TrainingDataList
 from medusa_core.config import HeadsKind
 from medusa_core.events import TrainingStep
 
@@ -41,7 +43,7 @@ WHAT = (
 OWN = "Also learn from what I asked in my conversations"
 OWN_NOTE = (
     "The model then answers your own questions too, as part of its training. They stay on this computer, "
-    "in the training data, which can be deleted at the end."
+    "in the training data, which can be deleted below."
 )
 
 
@@ -68,8 +70,9 @@ _BUTTONS = {
     Stage.PROBING: ("pause",),
     Stage.RUNNING: ("pause", "cancel"),
     Stage.PAUSED: ("resume", "cancel"),
-    Stage.DONE: ("again", "delete", "use"),
+    Stage.DONE: ("again", "use"),
 }
+_AT_REST = (Stage.UNAVAILABLE, Stage.SETUP, Stage.DONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,10 @@ class TrainingDialog(QDialog):
     pause_asked = Signal()
     resume_asked = Signal()
     cancel_asked = Signal()
+    cancel_agreed = Signal()
     use_asked = Signal()
     again_asked = Signal()
-    deletion_asked = Signal()
+    calibration_asked = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -112,9 +116,12 @@ class TrainingDialog(QDialog):
         self.loss, self.accuracy = LossChart(theme), AccuracyChart(theme)
         self.charts = QWidget()
         self.setup = self._make_setup()
+        self.question, self.data = Confirmation(), TrainingDataList()
+        self.question.agreed.connect(self.cancel_agreed)
+        self.calibration, self.calibration_note = QWidget(), _label("small")
+        self._calibration_due = False
         self.buttons = {
             "again": self._button("Train again", self.again_asked),
-            "delete": self._button("Delete training data", self.deletion_asked),
             "cancel": self._button("Cancel training", self.cancel_asked),
             "pause": self._button("Pause", self.pause_asked),
             "resume": self._button("Go on", self.resume_asked, primary=True),
@@ -139,6 +146,8 @@ class TrainingDialog(QDialog):
         busy = stage in (Stage.PROBING, Stage.RUNNING)
         self.bar.setVisible(busy or stage is Stage.PAUSED)
         self.charts.setVisible(stage in (Stage.RUNNING, Stage.PAUSED, Stage.DONE) and bool(self.loss.points))
+        self.question.hide()
+        self._show_rest()
         for name, button in self.buttons.items():
             button.setVisible(name in _BUTTONS[stage])
             button.setEnabled(True)
@@ -159,10 +168,27 @@ class TrainingDialog(QDialog):
         self.accuracy.add(step)
         self.charts.setVisible(self.stage in (Stage.RUNNING, Stage.PAUSED, Stage.DONE))
 
-    def show_pausing(self) -> None:
-        """It was asked to pause, which takes a moment."""
-        for name in ("pause", "cancel"):
-            self.buttons[name].setEnabled(False)
+    def show_waiting(self) -> None:
+        """Something was asked for that takes a moment; nothing else can be asked for meanwhile."""
+        self.question.hide()
+        for button in self.buttons.values():
+            button.setEnabled(False)
+
+    def show_data(self, line: str, rows: Sequence[DataRow], question: str) -> None:
+        """The training data on this computer."""
+        self.data.show_rows(line, rows, question)
+        self._show_rest()
+
+    def show_calibration(self, note: str) -> None:
+        """What to know of the heads in use where measuring them anew would mend it; "" where there is nothing."""
+        self.calibration_note.setText(note)
+        self._calibration_due = bool(note)
+        self._show_rest()
+
+    def _show_rest(self) -> None:
+        """What can only be done while no training is under way."""
+        self.data.setVisible(self.stage in _AT_REST and bool(self.data.rows))
+        self.calibration.setVisible(self.stage in _AT_REST and self._calibration_due)
 
     def clear_charts(self) -> None:
         """Begin another training."""
@@ -211,7 +237,12 @@ class TrainingDialog(QDialog):
         charts.setSpacing(12)
         charts.addWidget(self.loss)
         charts.addWidget(self.accuracy)
-        for widget in (self.title, what, self.setup, self.said, self.bar, self.problem, self.charts):
+        calibration = QHBoxLayout(self.calibration)
+        calibration.setContentsMargins(0, 0, 0, 0)
+        calibration.addWidget(self.calibration_note, 1)
+        calibration.addWidget(self._button("Calibrate now", self.calibration_asked), 0, Qt.AlignmentFlag.AlignTop)
+        above = (self.title, what, self.setup, self.said, self.bar, self.question, self.problem, self.charts)
+        for widget in (*above, self.calibration, self.data):
             column.addWidget(widget)
         column.addStretch(1)
         scroll = QScrollArea()

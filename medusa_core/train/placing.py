@@ -14,6 +14,9 @@ from typing import Any
 
 from medusa_core.backbone.base import BackboneSpec
 from medusa_core.config import HeadsKind
+from medusa_core.errors import StatisticsError
+from medusa_core.head_statistics import FILE as STATISTICS
+from medusa_core.head_statistics import SIZES, HeadStatistics
 from medusa_core.heads.adapters import has_adapters
 from medusa_core.heads.checkpoint import FORMAT, bring_back, whole_folder
 
@@ -89,10 +92,18 @@ def _is_for(folder: Path, spec: BackboneSpec, kind: HeadsKind) -> bool:
 
 
 def _compared(new: Path, old: Path) -> tuple[int, float, float]:
-    """Draft nodes of the largest tree that both have an expectation for, and these; 0 where there is none."""
+    """Draft nodes of the largest tree that both have an expectation for, and these; 0 where there is none.
+
+    Small trees have none in what training wrote down; then what was counted says it.
+    """
     ours, theirs = _expected(new), _expected(old)
-    nodes = max(set(ours) & set(theirs), default=0)
-    return (nodes, ours[nodes], theirs[nodes]) if nodes else (0, 0.0, 0.0)
+    if nodes := max(set(ours) & set(theirs), default=0):
+        return nodes, ours[nodes], theirs[nodes]
+    try:
+        curves = [HeadStatistics.load(folder / STATISTICS).together.expected(max(SIZES)) for folder in (new, old)]
+    except StatisticsError:
+        return 0, 0.0, 0.0
+    return max(map(len, curves)) - 1, curves[0][-1], curves[1][-1]  # more guesses than a tree has bring nothing more
 
 
 def _expected(folder: Path) -> dict[int, float]:

@@ -91,9 +91,12 @@ def read_shards(folder: Path) -> Iterator[Reply]:
 
 def reply_sizes(folder: Path) -> list[ReplySize]:
     """Every reply in the order written, from the shards' headers alone."""
-    return [
-        ReplySize(entry["job"], entry["tokens"]) for path in sorted(folder.glob(_PATTERN)) for entry in _index(path)
-    ]
+    return [size for path in sorted(folder.glob(_PATTERN)) for size in shard_sizes(path)]
+
+
+def shard_sizes(path: Path) -> list[ReplySize]:
+    """The replies of one shard, from its header alone."""
+    return [ReplySize(entry["job"], entry["tokens"]) for entry in _index(path)]
 
 
 def written_replies(folder: Path) -> list[WrittenReply]:

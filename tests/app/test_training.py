@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,15 +15,23 @@ from pytestqt.qtbot import QtBot
 
 from app.application import Application
 from app.controller import Phase
-from app.training_controller import TrainingController, outcome_words, takes_words
-from app.training_jobs import Recipe, Trained, own_prompts
+from app.own_questions import in_pieces
+from app.training_controller import TrainingController
+from app.training_jobs import Recipe, Trained
+from app.training_words import cancelled_words, data_row, outcome_words, question_words, takes_words
 from app.views.training import Stage, TrainingDialog
+from medusa_core.backbone import cost
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.events import HeadFit
+from medusa_core.head_statistics import HeadStatistics, PathStatistics
 from medusa_core.opening import open_chat
 from medusa_core.tiny import save_tiny_model
 from medusa_core.train import distill, loop
 from medusa_core.train import estimate as probe
+from medusa_core.train.kept import KeptData
+from medusa_core.train.placing import Placed
+from medusa_core.train.room import exclusive
+from medusa_core.train.work import Written, unfinished
 
 Start = Callable[..., Application]
 TOKENS = 700
@@ -100,8 +110,6 @@ def test_from_the_choice_to_heads_in_use(start: Start, profile: Path, qtbot: QtB
     qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
     assert app.controller.turns[0].answer
     assert training.stage is Stage.DONE  # and its data can still be deleted
-    dialog.buttons["delete"].click()
-    assert not list((profile / "training").glob("*"))
     app.models.open()
     qtbot.waitUntil(lambda: not app.models.library.running and bool(app.models.shelf.things), timeout=20_000)
     (thing,) = app.models.shelf.things
@@ -152,9 +160,17 @@ def test_cancelled_nothing_is_left(start: Start, profile: Path, qtbot: QtBot) ->
     dialog.buttons["start"].click()
     qtbot.waitUntil(lambda: bool(list((profile / "training").glob("*/session.json"))), timeout=20_000)
     dialog.buttons["cancel"].click()
+    qtbot.waitUntil(dialog.question.isVisible, timeout=20_000)
+    assert "Delete what this training wrote (" in dialog.question.text.text()
+    dialog.question.no.click()
+    assert training.stage is not Stage.SETUP
+    dialog.buttons["cancel"].click()
+    qtbot.waitUntil(dialog.question.isVisible, timeout=20_000)
+    dialog.question.yes.click()
     qtbot.waitUntil(lambda: training.stage is Stage.SETUP, timeout=20_000)
     assert not list((profile / "training").glob("*"))
     assert not (profile / "heads" / "Tiny").exists()
+    assert "deleted" in dialog.said.text()
 
 
 def test_own_questions_are_learned_from_only_when_asked_to(start: Start, profile: Path, qtbot: QtBot) -> None:
@@ -162,7 +178,7 @@ def test_own_questions_are_learned_from_only_when_asked_to(start: Start, profile
     for question in ("What is a ☃?", "And in summer?"):
         app.controller.send(question)
         qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-    first, second = own_prompts(app.store)
+    first, second = (prompt for piece in in_pieces(app.store) for prompt in piece)
     assert [message["content"] for message in first.messages] == ["What is a ☃?"]
     assert [message["role"] for message in second.messages] == ["user", "assistant", "user"]
     training, dialog = opened(app)
@@ -195,6 +211,162 @@ def test_what_went_wrong_is_said_and_it_can_be_tried_again(
     assert dialog.buttons["resume"].isVisible()
 
 
+def train_once(app: Application, qtbot: QtBot) -> None:
+    training, dialog = opened(app)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.DONE, timeout=30_000)
+
+
+def test_cancelled_the_replies_of_a_finished_training_stay(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    train_once(app, qtbot)
+    (work,) = (profile / "training").iterdir()
+    before = sorted(path.name for path in (work / "replies").iterdir())
+    training, dialog = opened(app)
+    dialog.buttons["again"].click()
+    dialog.budget.setCurrentIndex(1)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: (work / "session.json").exists() and bool(dialog.loss.points), timeout=20_000)
+    dialog.buttons["pause"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.PAUSED, timeout=20_000)
+    assert len(list((work / "replies").iterdir())) > len(before)
+    dialog.buttons["cancel"].click()
+    qtbot.waitUntil(dialog.question.isVisible, timeout=20_000)
+    assert "Replies that others wrote, or learn from, stay." in dialog.question.text.text()
+    dialog.question.yes.click()
+    qtbot.waitUntil(lambda: training.stage is Stage.SETUP, timeout=20_000)
+    assert sorted(path.name for path in (work / "replies").iterdir()) == before
+    assert not list(work.glob("run-*"))
+    assert "stayed" in dialog.said.text()
+
+
+def test_what_another_training_uses_is_not_cancelled(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    pause_while_learning(app, qtbot)
+    training, dialog = opened(app)
+    (work,) = (profile / "training").iterdir()
+    with exclusive(work):
+        dialog.buttons["cancel"].click()
+        qtbot.waitUntil(dialog.question.isVisible, timeout=20_000)
+        dialog.question.yes.click()
+        qtbot.waitUntil(lambda: bool(dialog.problem.text()), timeout=20_000)
+    assert training.stage is Stage.PAUSED
+    assert "Another training is using" in dialog.problem.text()
+    assert list((work / "replies").iterdir())
+    assert unfinished(profile, app.controller.model.backbone.spec) is not None  # type: ignore[union-attr]
+
+
+def test_stopped_while_it_is_measured_it_goes_on_from_there(
+    start: Start, profile: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heads are learned: they must not be learned again, nor must the window wait for the end."""
+    app = start()
+    training, dialog = opened(app)
+    monkeypatch.setattr(cost, "_ROUNDS_SECONDS", 1e9)
+    monkeypatch.setattr(cost, "_ROUNDS", 10**9)
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: "pass" in dialog.said.text().lower(), timeout=30_000)
+    dialog.buttons["pause"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.PAUSED, timeout=20_000)
+    assert not (profile / "heads" / "Tiny").exists()
+    session = unfinished(profile, app.controller.model.backbone.spec)  # type: ignore[union-attr]
+    assert session is not None
+    assert session.trained
+    monkeypatch.setattr(cost, "_ROUNDS", 1)
+    points = len(dialog.loss.points)
+    dialog.buttons["resume"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.DONE, timeout=30_000)
+    assert len(dialog.loss.points) == points
+    assert (profile / "heads" / "Tiny" / "config.json").is_file()
+
+
+def test_a_second_training_says_what_became_of_the_first_ones_heads(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    train_once(app, qtbot)
+    folder = profile / "heads" / "Tiny"
+    made = HeadStatistics.load(folder / "statistics.json")
+    best = PathStatistics(10, (10, 10), ((10, 0, 0), (10, 0, 0)), (((0,), 10), ((0, 0), 10)))
+    replace(made, greedy=best, sampled=best).save(folder / "statistics.json")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["training"]["expected_tokens_per_step"] = {}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    training, dialog = opened(app)
+    dialog.buttons["again"].click()
+    dialog.buttons["start"].click()
+    qtbot.waitUntil(lambda: training.stage is Stage.DONE, timeout=30_000)
+    assert "They guess worse than the heads trained before" in dialog.said.text()
+    assert sorted(path.name for path in (profile / "heads").iterdir()) == ["Tiny", "Tiny-2"]
+    dialog.buttons["use"].click()
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    assert app.controller.settings["heads"] == str(profile / "heads" / "Tiny-2")
+
+
+def test_training_data_can_be_deleted_after_a_restart(start: Start, profile: Path, qtbot: QtBot) -> None:
+    app = start()
+    train_once(app, qtbot)
+    app.window.close()
+    other = profile / "training" / "Other-0123456789-11111111"
+    (other / "replies").mkdir(parents=True)
+    again = start()
+    training, dialog = opened(again)
+    assert training.stage is Stage.SETUP
+    qtbot.waitUntil(dialog.data.isVisible, timeout=20_000)
+    assert dialog.data.line.text().startswith("Training data of 2 models on this computer: ")
+    assert not dialog.data.list.isVisible()
+    dialog.data.toggle.click()
+    names = {row.row.name: row for row in dialog.data.rows}
+    assert set(names) == {"Tiny", "Other"}
+    assert "tokens of replies" in names["Tiny"].row.facts
+    names["Other"].delete.click()
+    assert other.exists()
+    assert names["Other"].question.isVisible()
+    names["Other"].question.yes.click()
+    qtbot.waitUntil(lambda: len(dialog.data.rows) == 1, timeout=20_000)
+    assert not other.exists()
+    assert not dialog.data.delete_all.isVisible()
+    (row,) = dialog.data.rows
+    (work,) = (profile / "training").iterdir()
+    with exclusive(work):
+        row.delete.click()
+        row.question.yes.click()
+        qtbot.waitUntil(dialog.data.problem.isVisible, timeout=20_000)
+    assert "Another training is using" in dialog.data.problem.text()
+    assert work.exists()
+    (other / "replies").mkdir(parents=True)
+    training.data.look()
+    qtbot.waitUntil(dialog.data.delete_all.isVisible, timeout=20_000)
+    dialog.data.delete_all.click()
+    dialog.data.question.yes.click()
+    qtbot.waitUntil(lambda: not dialog.data.rows, timeout=20_000)
+    assert not list((profile / "training").iterdir())
+    assert not dialog.data.isVisible()
+
+
+def test_a_model_that_is_gone_is_not_held(start: Start, qtbot: QtBot) -> None:
+    """Its memory is needed for the next one."""
+    app = start()
+    opened(app)
+    before = weakref.ref(app.controller.model)
+    app.controller.load()
+    gc.collect()
+    held = before()
+    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+    assert held is None
+
+
+def test_the_words_of_data_and_of_cancelling() -> None:
+    assert question_words(Written(12_345, 14_000_000, others=False)) == (
+        "Delete what this training wrote (12 345 tokens, 14 MB)?"
+    )
+    assert "stayed" in cancelled_words(Written(5, 0, others=True))
+    data = KeptData(Path("f"), "Tiny", 5000, 2_500_000, 0.0, own=True, paused=True, measuring=False)
+    row = data_row(data)
+    assert "answers to your own questions" in row.facts
+    assert "of a training that is paused" in row.facts
+    assert "cannot be gone on with" in row.question
+    assert "cannot be gone on with" not in data_row(replace(data, paused=False)).question
+
+
 def test_a_recording_has_nothing_to_train(app: Application) -> None:
     _, dialog = opened(app)
     assert dialog.stage is Stage.UNAVAILABLE
@@ -205,9 +377,20 @@ def test_a_recording_has_nothing_to_train(app: Application) -> None:
 
 def test_the_words_of_an_outcome() -> None:
     heads = (HeadFit(0.52, 0.8), HeadFit(0.31, 0.6))
-    words = outcome_words(Trained(Path("h"), Path("w"), heads, 1.9, 8, 1.46))
+    words = outcome_words(Trained(Placed(Path("h")), heads, 1.9, 8, 1.46))
     assert "52 %, 31 %" in words
     assert "1.90 tokens a step with 8 guesses, 1.46 times" in words
-    assert "plain decoding is as fast" in outcome_words(Trained(Path("h"), Path("w"), heads, 1.0, 0, 1.0))
+    assert "plain decoding is as fast" in outcome_words(Trained(Placed(Path("h")), heads, 1.0, 0, 1.0))
+    worse = Placed(Path("Tiny-2"), Path("Tiny"), 16, 1.8, 2.1)
+    assert "They guess worse than the heads trained before: 1.80 tokens a step against 2.10, with 16 guesses" in (
+        said := outcome_words(Trained(worse, heads, 1.9, 8, 1.46))
+    )
+    assert "Both are kept; the new ones are called Tiny-2." in said
+    better = replace(worse, folder=Path("Tiny"), tokens=2.2)
+    assert "They take the place of the heads trained before: 2.20 tokens a step against 2.10" in outcome_words(
+        Trained(better, heads, 1.9, 8, 1.46)
+    )
+    unknown = replace(worse, draft_nodes=0)
+    assert "no figure of the heads trained before" in outcome_words(Trained(unknown, heads, 1.9, 8, 1.46))
     found = probe.Estimate(0, 100.0, 0.1, 1160, 512, 4)
     assert takes_words(found, 400_000) == "about 1 h 12 min, 464 MB on the disk"
