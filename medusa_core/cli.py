@@ -30,7 +30,7 @@ from medusa_core.cli_models import add_models
 from medusa_core.cli_options import defaults, finish
 from medusa_core.cli_train import add_train
 from medusa_core.config import DecodingConfig
-from medusa_core.errors import MedusaError
+from medusa_core.errors import MedusaError, NotGotYet
 from medusa_core.events import Event, Finished, Step, write_log
 from medusa_core.model_info import ChatMessage
 from medusa_core.opening import open_chat
@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+    except NotGotYet as error:
+        print(f"error: {error} (python -m medusa_core models get {error.repo})", file=sys.stderr)
+        return 1
     except MedusaError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

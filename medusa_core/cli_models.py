@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from medusa_core import hub
 from medusa_core.cli_options import defaults, finish
 from medusa_core.config import DEVICES, DTYPES, HubConfig, ModelConfig
-from medusa_core.errors import DoesNotFit
+from medusa_core.errors import DoesNotFit, FileNotChosen, LibraryError
 from medusa_core.hub.address import MAIN, read_address
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ def _get(options: argparse.Namespace) -> int:
                 folder = finish(work)
         except DoesNotFit as error:
             raise DoesNotFit(f"{error} (--anyway downloads it nevertheless.)") from error
+        except FileNotChosen as error:
+            raise FileNotChosen(f"{error} (--file names it.)", error.files) from error
     name = folder.relative_to(_cache(options)).as_posix()
     if options.json:
         return _print_json(_plain(find(_cache(options), name)))
@@ -149,8 +151,11 @@ def _import(options: argparse.Namespace) -> int:
     from medusa_core.hub.library import find
 
     work = import_model(options.source, _cache(options), options.name)
-    with closing(work):
-        folder = finish(work)
+    try:
+        with closing(work):
+            folder = finish(work)
+    except LibraryError as error:
+        raise LibraryError(f"{error} (--name gives one.)") from error
     name = folder.relative_to(_cache(options)).as_posix()
     if options.json:
         return _print_json(_plain(find(_cache(options), name)))

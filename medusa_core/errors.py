@@ -5,6 +5,7 @@
     ├── TreeError             (ValueError)    parents or ranks do not describe a tree
     ├── StatisticsError       (ValueError)    head statistics or measured costs are broken
     ├── ModelNotFound         (FileNotFoundError)  no model at that place
+    │   └── NotGotYet                         a model of the Hub that is not on this machine
     ├── ModelUnsupported      (ValueError)    the model cannot be verified through a tree
     ├── NoChatTemplate        (ValueError)    the tokenizer cannot write a chat prompt
     ├── CheckpointError       (ValueError)    a heads file is broken or incomplete
@@ -15,6 +16,7 @@
     ├── HubError              (OSError)       the Hub refused, cannot be reached, or sent something broken
     │   ├── HubUnreachable                    no connection: network, proxy, certificate, offline, too busy
     │   ├── NotOnHub                          no such model, revision or file there
+    │   │   └── FileNotChosen                 several files, one of which must be chosen
     │   ├── AccessRefused                     gated, private, or a token that is not accepted
     │   └── DownloadDamaged                   what arrived is not what the Hub says it is
     ├── LibraryError          (ValueError)    the folder of models cannot do what was asked of it
@@ -25,6 +27,8 @@ Each message names what was wrong, the values, and the way on. Knows nothing of 
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class MedusaError(Exception):
@@ -45,6 +49,14 @@ class StatisticsError(MedusaError, ValueError):
 
 class ModelNotFound(MedusaError, FileNotFoundError):
     """No model at the place given."""
+
+
+class NotGotYet(ModelNotFound):
+    """A model of the Hub that was not downloaded; `repo` is its name there."""
+
+    def __init__(self, message: str, repo: str = "") -> None:
+        super().__init__(message)
+        self.repo = repo
 
 
 class ModelUnsupported(MedusaError, ValueError):
@@ -85,6 +97,14 @@ class HubUnreachable(HubError):
 
 class NotOnHub(HubError):
     """No such model, revision or file on the Hub."""
+
+
+class FileNotChosen(NotOnHub):
+    """The repository holds several files, of which one must be chosen; `files`: their sizes in bytes by name."""
+
+    def __init__(self, message: str, files: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.files = dict(files or {})
 
 
 class AccessRefused(HubError):

@@ -32,11 +32,11 @@ def import_model(source: Path, cache: Path, name: str = "") -> Generator[Progres
     name = name or (source.stem if source.is_file() else source.resolve().name)
     if not is_library_name(name):
         raise LibraryError(
-            f"{name!r} cannot name a model; give letters, digits, . _ - with --name, as NAME or ORG/NAME."
+            f"{name!r} cannot name a model; names are NAME or ORG/NAME, of letters, digits, . _ and -. Choose another."
         )
     folder = cache / name
     if folder.exists() or folder.is_symlink():
-        raise LibraryError(f"There is a model {name} in the library already. Remove it, or give another --name.")
+        raise LibraryError(f"There is a model {name} in the library already. Remove it, or choose another name.")
     if source.is_file():
         if source.suffix.lower() != ".gguf":
             raise ModelNotFound(f"{source} is a file, and no .gguf file. Name a model's folder, or a GGUF file.")
@@ -91,7 +91,7 @@ def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
     if free < total + _SPARE_BYTES:
         raise DiskFull(
             f"{source.name} takes {total / 1e9:.2f} GB, and {folder.parent} has {free / 1e9:.2f} GB free. Free some "
-            "space, or use the model where it is: --model takes a folder."
+            "space, or use the model where it is, by naming its folder."
         )
     stage = unfinished_folder(folder)
     try:

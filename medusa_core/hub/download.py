@@ -220,10 +220,10 @@ def _is_there(folder: Path, listing: Listing, gguf: str) -> bool:
         return False  # broken: fetched anew
     if manifest is None:
         if folder.exists():
-            raise LibraryError(f"{folder} is there, but not from the Hub. Remove it first, or call it otherwise.")
+            raise LibraryError(f"{folder} is there, but not from the Hub. Remove it, or call its folder otherwise.")
         return False
     if manifest.origin != (f"{listing.repo}/{gguf}" if gguf else listing.repo):
-        raise LibraryError(f"{folder} holds {manifest.origin}. Remove it first, or call it otherwise.")
+        raise LibraryError(f"{folder} holds {manifest.origin}. Remove it, or call its folder otherwise.")
     whole = all((folder / name).is_file() for name in manifest.files)
     return whole and manifest.commit == listing.commit
 

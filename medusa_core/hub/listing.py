@@ -6,11 +6,11 @@ The same choice is made for a repository on the Hub and for a folder that is imp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from medusa_core.errors import HubError, LibraryError, NotOnHub
+from medusa_core.errors import FileNotChosen, HubError, LibraryError, NotOnHub
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
@@ -114,7 +114,7 @@ def make_listing(info: ModelInfo, repo: str, revision: str, gguf: str = "") -> L
     siblings = {sibling.rfilename: sibling for sibling in info.siblings or []}
     if not info.sha or not re.fullmatch(r"[0-9a-fA-F]{6,64}", info.sha):
         raise HubError(f"The Hub names no commit for {repo}, so its files cannot be told from later ones.")
-    kind, names = _choose_remote(repo, tuple(siblings), gguf)
+    kind, names = _choose_remote(repo, siblings, gguf)
     if kind == "model" and (info.config or {}).get("model_type") == "medusa":
         kind = "heads"  # in vLLM's form, whose weights are called as a model's
     files = [_remote_file(repo, siblings[name]) for name in names]
@@ -164,7 +164,7 @@ def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
     return None
 
 
-def _choose_remote(repo: str, names: Sequence[str], gguf: str) -> tuple[Kind, list[str]]:
+def _choose_remote(repo: str, names: Mapping[str, RepoSibling], gguf: str) -> tuple[Kind, list[str]]:
     offered = sorted(filter(is_gguf_name, names))
     if gguf:
         if gguf not in offered:
@@ -176,7 +176,10 @@ def _choose_remote(repo: str, names: Sequence[str], gguf: str) -> tuple[Kind, li
     if chosen is not None:
         return chosen
     if offered:
-        raise NotOnHub(f"{repo} holds GGUF files only; choose one with --file: {', '.join(offered)}.")
+        whole = {name: names[name].size or 0 for name in offered if not _SPLIT_GGUF.search(name)}
+        if not whole:
+            raise NotOnHub(f"{repo} holds only GGUF files that are split into several, which cannot be read.")
+        raise FileNotChosen(f"{repo} holds GGUF files only; choose one of them: {', '.join(whole)}.", whole)
     raise NotOnHub(
         f"{repo} holds no model that can be used: it needs config.json and weights in *.safetensors or "
         f"pytorch_model*.bin, or a .gguf file. There are {', '.join(sorted(names)[:8]) or 'no files'}."

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from importlib import metadata
 from pathlib import Path
 
-from medusa_core.errors import ModelNotFound
+from medusa_core.errors import ModelNotFound, NotGotYet
 from medusa_core.events import Progress
 from medusa_core.hub.bring_in import gguf_folder
 from medusa_core.hub.gguf import convert_gguf, is_model
@@ -81,7 +81,7 @@ def heads_folder(name: str, cache: Path | None = None) -> Path | None:
         what = f'The heads "{name}" did not come with this copy of the program' if shipped else "There are no heads"
         raise ModelNotFound(
             f"{what}: there is no folder of Medusa heads at {folder}. Name a folder that holds config.json and the "
-            f'heads\' weights, heads that `models get` fetched, or "{NONE}" to go on without heads.'
+            f'heads\' weights, heads that were got from the Hub, or "{NONE}" to go on without heads.'
         )
     return folder
 
@@ -90,14 +90,14 @@ def _in_library(name: str, cache: Path) -> Path:
     folder = cache / name
     if is_heads(folder):
         raise ModelNotFound(
-            f"{name} holds Medusa heads and no model: give it with --heads, and its model with --model."
+            f"{name} holds Medusa heads and no model: choose it as the heads, and the model they are for as the model."
         )
     if is_model(folder):
         return folder
     if "/" in name:
-        raise ModelNotFound(
-            f"{name} is not a model folder, and no model of that name has been downloaded. Get it with: "
-            f"python -m medusa_core models get {name}"
+        raise NotGotYet(
+            f"{name} is not a model folder, and no model of that name has been downloaded. Get it from the Hub first.",
+            name,
         )
     return _checked_folder(Path(name))
 

@@ -76,6 +76,13 @@ def test_a_pages_address_names_the_file(line: Line, fake_hub: Any, tiny_repo: An
     assert (got["name"], got["origin"]) == ("Maker/tiny.F32", "Maker/Tiny/Q4/tiny.F32.gguf")
 
 
+def test_what_to_type_is_said_here_alone(line: Line, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path) -> None:
+    tiny_repo.files = {"a.gguf": b"one", "b.gguf": b"two"}
+    assert "choose one of them: a.gguf, b.gguf. (--file names it.)" in line("get", "Maker/Tiny", status=1)
+    line("import", str(tiny_gguf), "--name", "mine")
+    assert "choose another name. (--name gives one.)" in line("import", str(tiny_gguf), "--name", "mine", status=1)
+
+
 def test_everything_as_json(line: Line, tiny_repo: Any, tmp_path: Path) -> None:
     got = line.json("get", "Maker/Tiny")
     assert (got["name"], got["kind"], got["source"], got["dtype"]) == ("Maker/Tiny", "model", "hub", "fp32")

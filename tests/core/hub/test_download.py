@@ -18,6 +18,7 @@ from medusa_core.errors import (
     AccessRefused,
     DiskFull,
     DoesNotFit,
+    FileNotChosen,
     HubError,
     HubUnreachable,
     LibraryError,
@@ -263,8 +264,10 @@ def test_a_gguf_file_is_chosen_and_converted(
     client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path
 ) -> None:
     tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes(), "other.gguf": b"no", "README.md": b"# Card"}
-    with pytest.raises(NotOnHub, match=r"choose one with --file: other\.gguf, tiny\.F32\.gguf"):
+    tiny_repo.files["x-00001-of-00002.gguf"] = b"half"
+    with pytest.raises(FileNotChosen, match=r"choose one of them: other\.gguf, tiny\.F32\.gguf\.$") as caught:
         get(client, tmp_path / "models")
+    assert caught.value.files == {name: len(tiny_repo.files[name]) for name in ("other.gguf", "tiny.F32.gguf")}
     with pytest.raises(NotOnHub, match=r"no file 'third\.gguf'"):
         get(client, tmp_path / "models", gguf="third.gguf")
     _, folder = get(client, tmp_path / "models", gguf="tiny.F32.gguf")
@@ -311,6 +314,14 @@ def test_what_a_download_killed_in_its_last_moment_left_goes_away(
     assert len(unfinished(tmp_path)) == 1
     get(client, tmp_path, gguf="tiny.F32.gguf")
     assert unfinished(tmp_path) == []
+
+
+def test_a_gguf_file_in_parts_is_refused(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
+    tiny_repo.files = {"x-00001-of-00002.gguf": b"half", "x-00002-of-00002.GGUF": b"half"}
+    with pytest.raises(NotOnHub, match="split into several"):
+        get(client, tmp_path)
+    with pytest.raises(LibraryError, match="one part of several"):
+        get(client, tmp_path, gguf="x-00002-of-00002.GGUF")
 
 
 def test_pickled_weights_come_only_where_there_are_no_others(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:

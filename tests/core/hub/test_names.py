@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core import hub
-from medusa_core.errors import ModelNotFound
+from medusa_core.errors import ModelNotFound, NotGotYet
 from medusa_core.events import Progress
 from medusa_core.hub import names
 
@@ -130,7 +130,7 @@ def test_a_model_of_the_library_is_named_as_it_is_listed(tmp_path: Path, name: s
 
 
 def test_a_model_that_was_not_got_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFound, match=r"models get Maker/Tiny"):
+    with pytest.raises(NotGotYet, match=r"Get it from the Hub first\.$"):
         drain(hub.model_folder("Maker/Tiny", tmp_path))
     with pytest.raises(ModelNotFound, match="there is no such folder"):
         drain(hub.model_folder("Tiny", tmp_path))
@@ -153,7 +153,7 @@ def test_names_do_not_lead_out_of_the_library(tmp_path: Path, monkeypatch: pytes
 def test_heads_of_the_library_are_named_and_are_no_model(tmp_path: Path) -> None:
     folder = library_with_tiny(tmp_path, "Maker/heads", '{"medusa_num_heads": 2}')
     assert hub.heads_folder("Maker/heads", tmp_path) == folder
-    with pytest.raises(ModelNotFound, match="give it with --heads"):
+    with pytest.raises(ModelNotFound, match="choose it as the heads"):
         drain(hub.model_folder("Maker/heads", tmp_path))
     with pytest.raises(ModelNotFound, match="no folder of Medusa heads"):
         hub.heads_folder("Maker/others", tmp_path)
