@@ -9,10 +9,23 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 
-from app.shelf import FOR, Export, Exported, NotFitting, NotHolding, Offer, Shelf, Thing, Wanted, free_name, short
+from app.shelf import (
+    FOR,
+    Export,
+    Exported,
+    FileChoice,
+    NotFitting,
+    NotHolding,
+    Offer,
+    Shelf,
+    Thing,
+    Wanted,
+    free_name,
+    short,
+)
 from app.worker import Job, stoppable
 from medusa_core.config import HubConfig, ModelConfig
-from medusa_core.errors import CatalogueError, CheckpointError, DoesNotFit
+from medusa_core.errors import CatalogueError, CheckpointError, DoesNotFit, FileNotChosen
 from medusa_core.events import Progress
 from medusa_core.hub import resources_folder
 from medusa_core.hub.catalogue import Catalogue, heads_state, read_catalogue, trained_models
@@ -57,9 +70,9 @@ def looking(cache: Path, config: ModelConfig, freed: int) -> Job:
 
 
 def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig, freed: int) -> Job:
-    """Download; the value is the new folder, or NotFitting."""
+    """Download; the value is the new folder, NotFitting, or FileChoice."""
 
-    def get() -> Generator[Progress, None, Path | NotFitting]:
+    def get() -> Generator[Progress, None, Path | NotFitting | FileChoice]:
         from medusa_core.hub.client import HubClient
         from medusa_core.hub.download import download
         from medusa_core.hub.fitting import download_check
@@ -74,6 +87,8 @@ def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig, fr
                     return (yield from work)
                 except DoesNotFit as error:
                     return NotFitting(wanted, str(error))
+                except FileNotChosen as error:
+                    return FileChoice(str(error), error.files)
 
     return stoppable(get)
 

@@ -18,7 +18,7 @@ from app import durations
 from app.controller import Controller, Phase
 from app.library_jobs import HubSource, checking, discarding, exporting, getting, importing, looking, removing
 from app.memory import in_words
-from app.shelf import Export, Exported, NotFitting, NotHolding, Shelf, Thing, Wanted, size_words
+from app.shelf import Export, Exported, FileChoice, NotFitting, NotHolding, Shelf, Thing, Wanted, size_words
 from app.task_queue import TaskQueue
 from app.views.model_manager import ModelManager
 from app.views.transfers import State, Transfer
@@ -83,6 +83,7 @@ class ModelsController(QObject):
         manager.transfers.resume_asked.connect(self.resume)
         manager.transfers.cancel_asked.connect(self.cancel)
         manager.transfers.anyway_asked.connect(self.go_on_anyway)
+        manager.transfers.chosen.connect(self.choose)
 
     def close(self, seconds: float) -> bool:
         """The app ends: downloads are paused; False where a worker does not end in time."""
@@ -177,6 +178,12 @@ class ModelsController(QObject):
         elif key in self._exports:
             self._export(replace(self._exports[key], leave_out=True))
 
+    def choose(self, key: str, gguf: str) -> None:
+        """Of a repository that was asked for as a whole, download this file."""
+        if (wanted := self._wanted.pop(key, None)) is not None:
+            self.transfers.pop(key)
+            self.get(replace(wanted, gguf=gguf))
+
     def bring_in(self, sources: Sequence[Path]) -> None:
         """Copy folders, and convert GGUF files, into the library."""
         for source in sources:
@@ -226,6 +233,10 @@ class ModelsController(QObject):
             self._set(replace(self.transfers[key], state=State.FAILED, text=result.message))
         elif isinstance(result, NotFitting):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message))
+        elif isinstance(result, FileChoice):
+            choices = tuple((name, f"{name}{_SEPARATOR}{size_words(size)}") for name, size in result.files.items())
+            text = "There are several models in GGUF form; choose one of them."
+            self._set(replace(self.transfers[key], state=State.REFUSED, text=text, choices=choices))
         elif isinstance(result, NotHolding):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message, anyway="Write without it"))
         elif result is STOPPED:

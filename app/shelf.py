@@ -122,6 +122,14 @@ class NotHolding:
 
 
 @dataclass(frozen=True, slots=True)
+class FileChoice:
+    """It was not downloaded yet, since one of several files must be chosen; `files`: their sizes by name."""
+
+    message: str
+    files: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class NotFitting:
     """It was not downloaded, since this machine has no memory for it."""
 

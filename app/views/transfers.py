@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from PySide6.QtCore import Qt, Signal, SignalInstance
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.views.status_line import ShortenedLabel
 
@@ -37,6 +48,7 @@ class Transfer:
     share: float | None = None  # of it that is done; None: nobody knows
     can_pause: bool = False  # what cannot is cancelled as a whole
     anyway: str = "Download anyway"  # what can be had of something refused
+    choices: tuple[tuple[str, str], ...] = ()  # in place of that: names and labels of what can be chosen
 
 
 class TransferRow(QFrame):
@@ -46,6 +58,7 @@ class TransferRow(QFrame):
     resume_asked = Signal(str)
     cancel_asked = Signal(str)
     anyway_asked = Signal(str)
+    chosen = Signal(str, str)  # key, name
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,10 +77,23 @@ class TransferRow(QFrame):
         self.resume_button = self._button("Go on", self.resume_asked)
         self.anyway_button = self._button("", self.anyway_asked)
         self.cancel_button = self._button("Cancel", self.cancel_asked)
+        self.choose_button = QPushButton("Choose a file")
+        self.choose_button.setProperty("role", "quiet")
+        self.choose_button.setAutoDefault(False)
+        self.choices = QMenu(self.choose_button)
+        self.choices.triggered.connect(self._choose)
+        self.choose_button.setMenu(self.choices)
         head = QHBoxLayout()
         head.setSpacing(4)
         head.addWidget(self.name, 1)
-        for button in (self.pause_button, self.resume_button, self.anyway_button, self.cancel_button):
+        self._buttons = (
+            self.pause_button,
+            self.resume_button,
+            self.anyway_button,
+            self.choose_button,
+            self.cancel_button,
+        )
+        for button in self._buttons:
             head.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 4, 4, 8)
@@ -89,8 +115,19 @@ class TransferRow(QFrame):
         if self.transfer is not None and isinstance(button, QPushButton):
             self._signals[button].emit(self.transfer.key)
 
+    def _choose(self, action: QAction) -> None:
+        if self.transfer is not None:
+            self.chosen.emit(self.transfer.key, str(action.data()))
+
+    def _offer(self, choices: Sequence[tuple[str, str]]) -> None:
+        self.choices.clear()
+        for name, label in choices:
+            self.choices.addAction(label.replace("&", "&&")).setData(name)
+
     def show_transfer(self, transfer: Transfer) -> None:
         """Bring it up to date."""
+        if self.transfer is None or self.transfer.choices != transfer.choices:
+            self._offer(transfer.choices)
         self.transfer = transfer
         state = transfer.state
         self.name.set_full(transfer.name)
@@ -107,10 +144,11 @@ class TransferRow(QFrame):
         self.pause_button.setVisible(transfer.can_pause and state in (State.RUNNING, State.WAITING))
         self.resume_button.setVisible(transfer.can_pause and state in (State.PAUSED, State.FAILED))
         self.anyway_button.setText(transfer.anyway)
-        self.anyway_button.setVisible(state is State.REFUSED)
+        self.anyway_button.setVisible(state is State.REFUSED and not transfer.choices)
+        self.choose_button.setVisible(state is State.REFUSED and bool(transfer.choices))
         over = state in (State.DONE, State.REFUSED) or (state is State.FAILED and not transfer.can_pause)
         self.cancel_button.setText("Dismiss" if over else "Cancel")
-        for button in (self.pause_button, self.resume_button, self.anyway_button, self.cancel_button):
+        for button in self._buttons:
             button.setAccessibleName(f"{button.text()}: {transfer.name}")
 
 
@@ -121,6 +159,7 @@ class Transfers(QWidget):
     resume_asked = Signal(str)
     cancel_asked = Signal(str)
     anyway_asked = Signal(str)
+    chosen = Signal(str, str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,5 +188,6 @@ class Transfers(QWidget):
         row.resume_asked.connect(self.resume_asked)
         row.cancel_asked.connect(self.cancel_asked)
         row.anyway_asked.connect(self.anyway_asked)
+        row.chosen.connect(self.chosen)
         self._column.addWidget(row)
         return row

@@ -31,7 +31,7 @@ from medusa_core.hub import fitting
 from medusa_core.opening import open_chat
 from medusa_core.testing import ReplayChat, scripted_reply
 from medusa_core.tiny import END_ID, save_tiny_model, tiny_tokenizer
-from tests.core.hub.conftest import FakeHub, Repo
+from tests.core.hub.conftest import FakeHub, Repo, tiny_llama, write_gguf
 
 Start = Callable[..., Application]
 KEY, NAME = "get:Maker/Tiny", "Maker/Tiny"
@@ -187,6 +187,25 @@ def test_a_pages_address_can_be_pasted(start: Start, server: FakeHub, repo: Repo
     assert "no page of the Hub" in row.text.text()
     row.cancel_button.click()
     qtbot.waitUntil(lambda: at_rest(app) and len(manager.transfers.rows) == 1, timeout=9000)
+
+
+def test_of_several_gguf_files_one_is_chosen(
+    start: Start, server: FakeHub, repo: Repo, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = write_gguf(tiny_llama(tied=True), tmp_path / "made.gguf")
+    repo.files = {"Q4/tiny.gguf": made.read_bytes(), "a&b.gguf": b"no"}
+    app = start()
+    manager = opened(app, qtbot)
+    get(app, manager, qtbot)
+    row = manager.transfers.rows[KEY]
+    assert row.choose_button.isVisible()
+    assert not row.anyway_button.isVisible()
+    labels = [action.text().partition("  ")[0] for action in row.choices.actions()]
+    assert labels == ["Q4/tiny.gguf", "a&&b.gguf"]
+    row.choices.actions()[0].trigger()
+    qtbot.waitUntil(lambda: state(app, "get:Maker/tiny") is State.DONE, timeout=30000)
+    assert KEY not in manager.transfers.rows
+    qtbot.waitUntil(lambda: at_rest(app) and app.models.shelf.has("Maker/tiny"), timeout=9000)
 
 
 def test_what_the_hub_does_not_have_is_said_in_place(start: Start, qtbot: QtBot) -> None:
