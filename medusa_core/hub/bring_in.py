@@ -1,4 +1,4 @@
-"""A model that is on this machine already comes into the library: a folder is copied, a GGUF file converted.
+"""What is on this machine already comes into the library: folders and files of heads are copied, GGUF files converted.
 
 Only what is needed is taken, and everything is in place at the end or nothing is. Knows nothing of the Hub.
 """
@@ -15,21 +15,25 @@ from medusa_core.errors import DiskFull, LibraryError, ModelNotFound
 from medusa_core.events import Progress
 from medusa_core.hub.catalogue import add_template
 from medusa_core.hub.gguf import convert_gguf, remove_leftovers, unfinished_folder
-from medusa_core.hub.listing import choose_files, is_library_name
+from medusa_core.hub.library import is_heads
+from medusa_core.hub.listing import choose_files, is_library_name, names_heads
 from medusa_core.hub.manifest import FileRecord, Manifest, hash_files, now, read_manifest, write_manifest
 
 _CHUNK = 4 * 2**20
 _SPARE_BYTES = 64 * 2**20
+_PUBLISHED = {".safetensors": "medusa_lm_head.safetensors", ".pt": "medusa_lm_head.pt"}  # as heads are found in folders
+_OWN_WEIGHTS, _CONFIG = "heads.safetensors", "config.json"
 
 
 def import_model(source: Path, cache: Path, name: str = "") -> Generator[Progress, None, Path]:
-    """Copy a model or heads folder, or convert a GGUF file, into the library under `name`; returns the new folder.
+    """Copy a model's or heads' folder or a file of published heads, or convert a GGUF file, into the library under
+    `name`; returns the new folder.
 
     `name`: NAME or ORG/NAME; "": the folder's or the file's own. Raises ModelNotFound, LibraryError where the name is
-    taken or cannot be one, DiskFull, ModelUnsupported.
+    taken or cannot be one, DiskFull, ModelUnsupported, CheckpointError for a file of weights that are no heads.
     """
     source = source.expanduser()
-    name = name or (source.stem if source.is_file() else source.resolve().name)
+    name = name or import_name(source)
     if not is_library_name(name):
         raise LibraryError(
             f"{name!r} cannot name a model; names are NAME or ORG/NAME, of letters, digits, . _ and -. Choose another."
@@ -38,12 +42,28 @@ def import_model(source: Path, cache: Path, name: str = "") -> Generator[Progres
     if folder.exists() or folder.is_symlink():
         raise LibraryError(f"There is a model {name} in the library already. Remove it, or choose another name.")
     if source.is_file():
-        if source.suffix.lower() != ".gguf":
-            raise ModelNotFound(f"{source} is a file, and no .gguf file. Name a model's folder, or a GGUF file.")
-        return (yield from _converted(source, folder))
+        if source.suffix.lower() == ".gguf":
+            return (yield from _converted(source, folder))
+        return (yield from _copied(source.parent, folder, "heads", _heads_file(source)))
     if not source.is_dir():
         raise ModelNotFound(f"There is neither a folder nor a file at {source}.")
-    return (yield from _copied(source, folder))
+    found = (path for path in (*source.iterdir(), *source.glob("*/*")) if path.is_file())
+    chosen = choose_files(path.relative_to(source).as_posix() for path in found)
+    if chosen is None:
+        raise ModelNotFound(
+            f"{source} holds no model and no heads: a model needs config.json and weights in *.safetensors or "
+            "pytorch_model*.bin, heads medusa_lm_head.safetensors or .pt."
+        )
+    kind, names = chosen
+    return (yield from _copied(source, folder, kind, {name: name for name in names}))
+
+
+def import_name(source: Path) -> str:
+    """What something is called that is imported without a name: as its folder, or as its file where that tells more."""
+    path = source.resolve()
+    if not path.is_file():
+        return path.name
+    return path.parent.name if names_heads(path.name) else path.stem
 
 
 def gguf_folder(file: Path, cache: Path) -> Generator[Progress, None, Path]:
@@ -76,15 +96,30 @@ def _converted(source: Path, folder: Path, mark: str = "") -> Generator[Progress
     return (yield from convert_gguf(source, folder, finish))
 
 
-def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
-    found = (path for path in (*source.iterdir(), *source.glob("*/*")) if path.is_file())
-    chosen = choose_files(path.relative_to(source).as_posix() for path in found)
-    if chosen is None:
+def _heads_file(source: Path) -> dict[str, str]:
+    """Of a file of published heads: the name that they are found by in a folder, and its own.
+
+    Its tensors' names are looked at, so that no other weights come in as heads.
+    """
+    if source.name == _OWN_WEIGHTS:
+        raise ModelNotFound(f"{source} is one of several files of heads. Name their folder.")
+    if source.suffix not in _PUBLISHED:
         raise ModelNotFound(
-            f"{source} holds no model: it needs config.json and weights in *.safetensors or pytorch_model*.bin."
+            f"{source} is a file, and neither a GGUF file nor one of published heads ({', '.join(_PUBLISHED)}). "
+            "Name a model's folder, or such a file."
         )
-    kind, names = chosen
-    total = sum((source / name).stat().st_size for name in names)
+    from medusa_core.heads.formats.read import read_published  # imports torch
+    from medusa_core.heads.formats.tensors import FULL_MODEL
+
+    if read_published(source).format == FULL_MODEL:
+        raise ModelNotFound(f"{source} is of a whole model with its heads. Name its folder.")
+    known = names_heads(source.name) and is_heads(source.parent) and (source.parent / _CONFIG).is_file()
+    return {_PUBLISHED[source.suffix]: source.name} | ({_CONFIG: _CONFIG} if known else {})
+
+
+def _copied(source: Path, folder: Path, kind: str, names: dict[str, str]) -> Generator[Progress, None, Path]:
+    """Copy files of the folder `source`; `names`: what each is to be called, and what it is called there."""
+    total = sum((source / name).stat().st_size for name in names.values())
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     free = shutil.disk_usage(folder.parent).free
@@ -96,13 +131,13 @@ def _copied(source: Path, folder: Path) -> Generator[Progress, None, Path]:
     stage = unfinished_folder(folder)
     try:
         records, done = {}, 0
-        for name in names:
+        for name, found in names.items():
             (stage / name).parent.mkdir(exist_ok=True)
-            records[name] = yield from _copy(source / name, stage / name, done, total)
+            records[name] = yield from _copy(source / found, stage / name, done, total)
             done += records[name].size
         for added in add_template(stage, folder.name) if kind == "model" else []:
             records |= yield from hash_files(stage, [added], "Reading")
-        origin = str(source.resolve())
+        origin = str((source / next(iter(names.values())) if len(names) == 1 else source).resolve())
         write_manifest(stage, Manifest(source="folder", origin=origin, added=now(), files=records))
         stage.rename(folder)
     finally:

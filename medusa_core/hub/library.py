@@ -21,7 +21,7 @@ from medusa_core.errors import CatalogueError, LibraryError, ModelNotFound, Mode
 from medusa_core.hub.alone import alone
 from medusa_core.hub.catalogue import read_catalogue
 from medusa_core.hub.gguf import is_model
-from medusa_core.hub.listing import is_library_name
+from medusa_core.hub.listing import is_library_name, names_heads
 from medusa_core.hub.manifest import Manifest, read_manifest
 from medusa_core.weight_files import read_header, weight_files
 
@@ -131,7 +131,16 @@ def is_heads(folder: Path) -> bool:
     config = _config(folder)
     if config.get("format") == "medusa-heads" or config.get("model_type") == "medusa":
         return True
-    return "medusa_num_heads" in config and "model_type" not in config
+    if "medusa_num_heads" in config and "model_type" not in config:
+        return True
+    return not config and any(map(names_heads, _file_names(folder)))
+
+
+def _file_names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
 
 
 def licence_of(folder: Path) -> str:

@@ -31,6 +31,7 @@ _OTHER_WEIGHTS = re.compile(
 _PICKLED_WEIGHTS = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin(\.index\.json)?")
 _HEADS = re.compile(r"medusa_lm_head\.safetensors|heads\.safetensors|pairs\.safetensors")
 _PICKLED_HEADS = re.compile(r"medusa_lm_head\.pt")
+_TELLING = re.compile(r"medusa_lm_head\.(safetensors|pt)")  # heads, whatever stands beside them, and if nothing does
 _ADAPTERS = re.compile(r"adapters/adapter_(config\.json|model\.safetensors)")  # of heads trained with their model
 # In this order: the first kind whose files are there is what the folder is.
 _WEIGHTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -149,6 +150,11 @@ def _leads_nowhere(part: str) -> bool:
     return part != "" and not part.startswith(".") and "\\" not in part and ":" not in part
 
 
+def names_heads(name: str) -> bool:
+    """Whether a file of this name holds published heads."""
+    return bool(_TELLING.fullmatch(name))
+
+
 def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
     """The kind of a folder with these files, and which are needed; None where they make no model and no heads.
 
@@ -158,7 +164,8 @@ def choose_files(names: Iterable[str]) -> tuple[Kind, list[str]] | None:
     small = [name for name in allowed if _ALWAYS.fullmatch(name)]
     for kind, pattern in _WEIGHTS:
         weights = [name for name in allowed if pattern.fullmatch(name)]
-        if any(is_weights(name) for name in weights) and "config.json" in small:
+        whole = "config.json" in small or any(map(names_heads, weights))
+        if any(is_weights(name) for name in weights) and whole:
             adapters = [name for name in allowed if kind == "heads" and _ADAPTERS.fullmatch(name)]
             return kind, [*small, *weights, *adapters]
     return None

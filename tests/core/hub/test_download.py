@@ -338,6 +338,11 @@ def test_published_heads_are_got_too(client: HubClient, tiny_repo: Any, tmp_path
     tiny_repo.commit = "f" * 40
     get(client, tmp_path)
     assert not (folder / "medusa_lm_head.pt").exists()
+    del tiny_repo.files["config.json"]
+    tiny_repo.commit = "e" * 40
+    get(client, tmp_path)
+    assert find(tmp_path, "Maker/Tiny").kind == "heads"
+    assert not (folder / "config.json").exists()
 
 
 def test_adapters_come_with_the_heads_they_belong_to(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
