@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import theme as looks
 from app.building import build_views
+from app.calibration_controller import CalibrationController
 from app.controller import Controller, Phase
 from app.conversations import AlreadyOpen, ConversationStore, StoreError
 from app.crash_log import CrashLog
@@ -97,6 +98,7 @@ class Application(QObject):
             self.models, self.controller.conversations, self.panel_controller, self.views.notices
         )
         self.training = TrainingController(self.window, self.controller, self.store, cache.parent, self.theme)
+        self.calibration = CalibrationController(self.views, self.controller, cache)
         self._closed_cleanly, self._settled = True, False
         self._doorbell = Doorbell(self)
         self._connect()
@@ -126,7 +128,7 @@ class Application(QObject):
         connect_conversations(self.views, self.controller.conversations)
         connect_find(self.views, self.find)
         FileDrops(self.window).dropped.connect(self.drops.take)
-        connect_models(self.views, self.models, self.training)
+        connect_models(self.views, self.models, self.training, self.calibration)
         self.views.chat.recording_asked.connect(self.show_recording)
 
     def _restore_window(self) -> None:

@@ -56,6 +56,7 @@ class Controller(QObject):
     settings_changed = Signal()
     aside_events = Signal(list)  # what a job beside the conversation yielded
     aside_ended = Signal(object)  # its return value, or its Failure
+    calibration_asked = Signal()  # of the heads in use
 
     def __init__(
         self, views: Views, worker: Worker, opener: Opener, cache: Path, file: JsonFile, store: ConversationStore
@@ -216,6 +217,7 @@ class Controller(QObject):
             Way.OPEN_SETTINGS: self.open_settings,
             Way.SAVE_AGAIN: self.saving.try_again,
             Way.OPEN_FOLDER: self.open_folder,
+            Way.CALIBRATE: self.calibration_asked.emit,
         }[way]()
 
     def open_folder(self) -> None:

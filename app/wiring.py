@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.calibration_controller import CalibrationController
 from app.controller import Controller
 from app.conversation_controller import ConversationController
 from app.find_controller import FindController
@@ -65,9 +66,13 @@ def connect_conversations(views: Views, conversations: ConversationController) -
     views.sidebar.import_asked.connect(conversations.import_file)
 
 
-def connect_models(views: Views, models: ModelsController, training: TrainingController) -> None:
+def connect_models(
+    views: Views, models: ModelsController, training: TrainingController, calibration: CalibrationController
+) -> None:
     """Models and their heads."""
     views.window.models_requested.connect(models.open)
     views.chat.models_asked.connect(models.open)
     views.window.training_requested.connect(training.open)
     models.training_asked.connect(training.open)
+    calibration.due_changed.connect(training.show_calibration)
+    training.calibration_asked.connect(calibration.calibrate)

@@ -27,9 +27,7 @@ from medusa_core.theory import (
 if TYPE_CHECKING:
     from medusa_core.calibrate.report import HeadsReport
     from medusa_core.chat import Chat
-    from medusa_core.head_statistics import HeadStatistics
     from medusa_core.heads.checkpoint import HeadsCheckpoint
-    from medusa_core.tree import RankedTree
 
 _OPTIONS = ("tokens", "nodes", "context")
 
@@ -135,7 +133,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     folder = hub.heads_folder(options.heads, options.cache or hub.default_cache())
     if folder is None:
         raise ConfigError(f"--heads {options.heads} names no heads; name the folder of those to calibrate")
-    from medusa_core.calibrate.store import check_store, store
+    from medusa_core.calibrate.store import check_store, store, store_copy
     from medusa_core.train.room import check_out
 
     # Beside a file of published heads.
@@ -159,24 +157,13 @@ def _calibrate(options: argparse.Namespace) -> int:
         precision=chat.info.dtype,
     )
     tree = statistics.together.tree(config.nodes)
-    if options.out is not None and chat.checkpoint.source:
-        _save_copy(folder, out, chat.checkpoint, tree, statistics)
+    if options.out is not None:
+        store_copy(folder, out, chat.checkpoint, tree, statistics)
     else:
         store(place, out, tree, statistics)
     report = measured_report(chat, chat.checkpoint.heads, statistics, tree, config.context)
     _print_report(report, out, options.json)
     return 0
-
-
-def _save_copy(heads: Path, out: Path, checkpoint: HeadsCheckpoint, tree: RankedTree, found: HeadStatistics) -> None:
-    """Published heads with what was measured, as a folder of our own format: theirs may hold a whole model."""
-    from medusa_core.heads.checkpoint import save_heads
-    from medusa_core.heads.formats.convert import ours_from
-    from medusa_core.heads.formats.read import read_published
-
-    tensors, shape = read_published(heads), checkpoint.heads.shape
-    tensors = tensors.sharing() if shape.shared_output else tensors.with_own_outputs()
-    save_heads(out, ours_from(tensors, shape.vocab_size, checkpoint.base, tree, found), tensors.dtype)
 
 
 def _print_report(report: HeadsReport, out: Path, path: Path | None) -> None:

@@ -35,6 +35,7 @@ class Way(Enum):
     OPEN_SETTINGS = "Open settings"
     SAVE_AGAIN = "Save again"
     OPEN_FOLDER = "Open folder"
+    CALIBRATE = "Calibrate now"
 
 
 class Topic(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,10 @@ def test_shipped_heads_and_read_only_folders_are_refused(
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(ConfigError, match="cannot be written"):
         check_store(heads, heads, tmp_path / "resources")
+
+
+def test_a_copy_of_what_can_only_be_read_can_be_written(heads: Path, tmp_path: Path) -> None:
+    (heads / "tree.json").chmod(0o444)
+    store(heads, tmp_path / "out", TREE, STATISTICS)
+    assert (tmp_path / "out" / "tree.json").stat().st_mode & stat.S_IWUSR
+    assert (tmp_path / "out").stat().st_mode & stat.S_IWUSR

@@ -18,7 +18,7 @@ from medusa_core.head_statistics import HeadStatistics, PathStatistics
 from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint
 from medusa_core.heads.formats.load import check_model, open_heads, usual_tree
 from medusa_core.heads.formats.read import read_published
-from medusa_core.heads.notes import heads_note
+from medusa_core.heads.notes import calibration_due, heads_note
 from medusa_core.tiny import save_untrained_heads
 from medusa_core.tree import RankedTree, Tree
 from medusa_core.tree_search import paths_of
@@ -114,12 +114,16 @@ def test_heads_in_use_say_what_to_know_of_them(backbone: LeanBackbone, folder: P
     published = open_heads(folder, backbone)
     assert heads_note(published, "fp32") == (
         "The heads were read from the format of TGI/LoRAX v2. They were never measured on held-out replies: a usual "
-        "tree is used until the command “calibrate” fits one."
+        "tree is used until they are calibrated."
     )
     measured = HeadsCheckpoint(published.heads, TREE, published.base, statistics=statistics(3, "bf16"))
     assert heads_note(measured, "bf16 (no int8: numba is not installed)") == ""
     assert "were measured in bf16 and the model runs in int8: they work" in heads_note(measured, "int8")
-    assert "their tree stays as it came" in heads_note(replace(measured, statistics=None), "int8")
+    assert calibration_due(measured, "int8")
+    assert not calibration_due(measured, "bf16 (no int8: numba is not installed)")
+    assert heads_note(replace(measured, statistics=None), "int8") == (
+        "The heads were never measured on held-out replies: their tree stays as it came until they are calibrated."
+    )
 
 
 def test_a_chat_takes_them_and_says_so(folder: Path, model: Path) -> None:
