@@ -94,12 +94,14 @@ def getting(wanted: Wanted, cache: Path, hub: HubSource, config: ModelConfig, fr
 
 
 def importing(source: Path, cache: Path) -> Job:
-    """Copy a folder or convert a GGUF file into the library, under a name that is free; the value is the folder."""
+    """Copy a folder or a file of heads, or convert a GGUF file, into the library under a name that is free; the value
+    is the new folder.
+    """
 
     def bring() -> Generator[Progress, None, Path]:
-        from medusa_core.hub.bring_in import import_model
+        from medusa_core.hub.bring_in import import_model, import_name
 
-        wanted = source.stem if source.is_file() else source.resolve().name
+        wanted = import_name(source)
         there = [path.name for path in cache.iterdir()] if cache.is_dir() else []
         return (yield from import_model(source, cache, free_name(wanted, there)))
 

@@ -32,9 +32,10 @@ from app.views.transfers import Transfers
 _Row = TypeVar("_Row", bound=QWidget)
 _FIRST_SIZE = (760, 680)
 _MARGIN = 16
+_FILES = "*.gguf *.GGUF *.safetensors *.pt"
 EMPTY = (
-    "There is nothing here yet. Turn to “Get more” for models from the Hub, or drop a model’s folder "
-    "or a .gguf file here."
+    "There is nothing here yet. Turn to “Get more” for models from the Hub, or drop a model’s folder, "
+    "a .gguf file or a file of heads here."
 )
 _LOOKING = "Looking through the folder of models…"
 _NETWORK = "Nothing is asked of the network before you press Get."
@@ -150,7 +151,7 @@ class ModelManager(QDialog):
 
     def _choose_file(self) -> None:
         chosen, _kind = QFileDialog.getOpenFileName(
-            self, "Import a GGUF file", "", "GGUF files (*.gguf);;All files (*)"
+            self, "Import a GGUF file, or published heads", "", f"Models and heads ({_FILES});;All files (*)"
         )
         if chosen:
             self.import_asked.emit([Path(chosen)])
@@ -217,7 +218,8 @@ class ModelManager(QDialog):
             self._button("Import a folder…", self._choose_folder),
             self._button("Import a file…", self._choose_file),
         )
-        return _bar(_words("A model’s folder or a .gguf file can be dropped here too."), folder, file)
+        words = "A model’s or heads’ folder, a .gguf file or a file of heads can be dropped here too."
+        return _bar(_words(words), folder, file)
 
     def _named_bar(self) -> QWidget:
         self.repo_edit.setPlaceholderText("Any model or heads of the Hub: ORG/NAME, or a page’s address")

@@ -15,6 +15,7 @@ import torch
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QDropEvent
 from pytestqt.qtbot import QtBot
+from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from app.application import Application
@@ -265,7 +266,21 @@ def test_a_file_that_is_no_model_is_refused_in_place(start: Start, tmp_path: Pat
     manager.import_asked.emit([tmp_path / "notes.txt"])
     qtbot.waitUntil(lambda: at_rest(app), timeout=9000)
     (row,) = manager.transfers.rows.values()
-    assert "no .gguf file" in row.text.text()
+    assert "neither a GGUF file nor one of published heads" in row.text.text()
+
+
+def test_a_file_of_published_heads_is_imported(start: Start, tmp_path: Path, qtbot: QtBot) -> None:
+    source = tmp_path / "Heads of mine" / "medusa_lm_head.safetensors"
+    source.parent.mkdir()
+    shapes = {"0.linear.weight": (8, 8), "0.linear.bias": (8,), "1.weight": (32, 8)}
+    save_file({f"0.{name}": torch.ones(shape) for name, shape in shapes.items()}, source)
+    app = start()
+    manager = opened(app, qtbot)
+    manager.import_asked.emit([source])
+    qtbot.waitUntil(lambda: at_rest(app) and len(manager.things) == 1, timeout=9000)
+    (row,) = manager.things.values()
+    assert row.name.full == "Heads-of-mine"
+    assert row.facts.text().startswith("Heads")
 
 
 def test_removing_asks_and_says_what_it_frees(start: Start, tiny: Path, profile: Path, qtbot: QtBot) -> None:
