@@ -86,10 +86,10 @@ def _cache(options: argparse.Namespace) -> Path:
 
 def _list(options: argparse.Namespace) -> int:
     from medusa_core.hub.download import unfinished
-    from medusa_core.hub.library import installed
+    from medusa_core.hub.library import installed, trained
 
     cache = _cache(options)
-    found, waiting = installed(cache), unfinished(cache)
+    found, waiting = installed(cache) + trained(cache), unfinished(cache)
     if options.json:
         plain = {"models": [_plain(each) for each in found], "unfinished": [_plain(each) for each in waiting]}
         return _print_json(plain)
@@ -115,7 +115,8 @@ def _words(broken: Unfinished) -> str:
 
 def _row(entry: Installed) -> tuple[str, ...]:
     used = entry.last_used.astimezone().strftime("%Y-%m-%d") if entry.last_used else "never"
-    return entry.name, entry.kind, _size(entry.size), entry.dtype or "-", entry.licence or "unknown", used
+    kind = f"{entry.kind}, trained here" if entry.trained_here else entry.kind
+    return entry.name, kind, _size(entry.size), entry.dtype or "-", entry.licence or "unknown", used
 
 
 def _get(options: argparse.Namespace) -> int:
@@ -175,10 +176,11 @@ def _remove(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from medusa_core.hub.check import check
-    from medusa_core.hub.library import find, installed
+    from medusa_core.hub.library import find, installed, trained
 
     cache = _cache(options)
-    reports = [finish(check(each)) for each in ([find(cache, options.name)] if options.name else installed(cache))]
+    wanted = [find(cache, options.name)] if options.name else installed(cache) + trained(cache)
+    reports = [finish(check(each)) for each in wanted]
     if options.json:
         _print_json([{**asdict(report), "whole": report.whole} for report in reports])
     for report in [] if options.json else reports:
@@ -192,11 +194,12 @@ def _check(options: argparse.Namespace) -> int:
 def _catalogue(options: argparse.Namespace) -> int:
     from medusa_core.hub.catalogue import heads_state, read_catalogue, trained_models
     from medusa_core.hub.fitting import fitting_precision
+    from medusa_core.hub.library import trained_folder
 
     ModelConfig(context=options.context)
     catalogue = read_catalogue()
     shipped = trained_models(hub.resources_folder() / "heads")
-    trained = trained_models(_cache(options).parent / "heads")
+    trained = trained_models(trained_folder(_cache(options)))
     rows = [
         {
             **asdict(entry),

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,8 @@ from medusa_core.hub.manifest import Manifest, read_manifest
 from medusa_core.weight_files import read_header, weight_files
 
 LAST_USED = ".last-used"
+
+_TRAINED = "heads"  # folder beside the library, and first part of the names of what is in it
 
 _DTYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _LICENCE = re.compile(r"^license(?:_name)?:\s*['\"]?([\w.+-]+)", re.MULTILINE)
@@ -45,6 +47,7 @@ class Installed:
     source: str  # "hub", "folder", "gguf", or "" where there is no manifest
     origin: str
     problem: str = ""  # one sentence where something is wrong
+    trained_here: bool = False  # heads that lie beside the library, as heads/NAME
 
 
 def installed(cache: Path) -> list[Installed]:
@@ -52,9 +55,29 @@ def installed(cache: Path) -> list[Installed]:
     return sorted((_describe(name, folder) for name, folder in _folders(cache)), key=lambda found: found.name.lower())
 
 
+def trained_folder(cache: Path) -> Path:
+    """Where heads lie that were trained here: beside the library."""
+    return cache.parent / _TRAINED
+
+
+def trained(cache: Path) -> list[Installed]:
+    """The heads that were trained here, by the names that they have everywhere: heads/NAME."""
+    found = installed(trained_folder(cache))
+    return [replace(entry, name=f"{_TRAINED}/{entry.name}", trained_here=True) for entry in found]
+
+
+def trained_place(cache: Path, name: str) -> Path | None:
+    """The folder of the heads trained here that are called `name`; None for other names."""
+    first, _, rest = name.partition("/")
+    folder = trained_folder(cache) / rest
+    return folder if first == _TRAINED and is_library_name(rest) and folder.is_dir() else None
+
+
 def find(cache: Path, name: str) -> Installed:
-    """One of them. Raises ModelNotFound, which lists what there is."""
-    found = installed(cache)
+    """Something of the library, or heads that were trained here; the first of that name. Raises ModelNotFound, which
+    lists what there is.
+    """
+    found = installed(cache) + trained(cache)
     for entry in found:
         if entry.name == name:
             return entry
@@ -80,7 +103,8 @@ def folder_size(folder: Path) -> int:
 
 
 def remove(cache: Path, name: str) -> int:
-    """Remove a model, heads, or what an unfinished download left; returns the bytes that became free.
+    """Remove a model, heads (of those trained here too), or what an unfinished download left; returns the bytes that
+    became free.
 
     A link in the library is removed itself, never what it leads to. Raises LibraryError for a name that leads out of
     the library, ModelNotFound.
@@ -91,6 +115,8 @@ def remove(cache: Path, name: str) -> int:
     if folder.is_dir() and not (folder.is_symlink() or is_model(folder) or is_heads(folder)):
         raise LibraryError(f"{folder} is no model's folder, so it is left alone. Remove it yourself.")
     if not _there(folder, stage):
+        if trained_place(cache, name) is not None:
+            return remove(trained_folder(cache), name.partition("/")[2])
         find(cache, name)  # raises, and says what there is
     return _removed(cache, name, folder, stage)
 

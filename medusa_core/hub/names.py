@@ -16,7 +16,7 @@ from medusa_core.errors import ModelNotFound, NotGotYet
 from medusa_core.events import Progress
 from medusa_core.hub.bring_in import gguf_folder
 from medusa_core.hub.gguf import convert_gguf, is_model
-from medusa_core.hub.library import is_heads
+from medusa_core.hub.library import is_heads, trained_place
 from medusa_core.hub.listing import is_library_name
 from medusa_core.hub.places import DEFAULT, DEFAULT_MODEL_NAME, NONE, PAPER, default_cache, resources_folder
 
@@ -58,22 +58,20 @@ def model_folder(name: str, cache: Path) -> Generator[Progress, None, Path]:
 
 def heads_folder(name: str, cache: Path | None = None) -> Path | None:
     """The folder of the heads that `name` means: "default", "paper", "none" (then None), a folder, or heads of the
-    library at `cache` by their name.
+    library at `cache`, or trained here, by their name.
 
     Heads that a killed save left beside their place are brought back. Raises ModelNotFound where there is no such
     folder.
     """
     if name == NONE:
         return None
+    cache = cache or default_cache()
     shipped = name in (DEFAULT, PAPER)
     folder = resources_folder() / "heads" / name if shipped else Path(name).expanduser()
-    if (
-        not shipped
-        and not folder.exists()
-        and is_library_name(name)
-        and (found := (cache or default_cache()) / name).is_dir()
-    ):
-        return found
+    if not shipped and not folder.exists() and is_library_name(name):
+        found = cache / name if (cache / name).is_dir() else trained_place(cache, name)
+        if found is not None:
+            return found
     if folder.is_file():
         # A file of published heads; the weights of our own format mean their folder.
         return folder.parent if folder.name == "heads.safetensors" else folder

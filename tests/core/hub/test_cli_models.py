@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from medusa_core import cli, cli_models, fit
+from medusa_core import cli, cli_models, fit, hub
 from medusa_core.hub.manifest import read_manifest
 
 
@@ -151,6 +154,27 @@ def test_published_heads_say_how_to_use_them(line: Line, tiny_repo: Any) -> None
     tiny_repo.files = {"config.json": b'{"medusa_num_heads": 2}', "medusa_lm_head.pt": b"pickled"}
     assert "generate --heads Maker/Tiny" in line("get", "Maker/Tiny")
     assert line.json("list")["models"][0]["kind"] == "heads"
+
+
+def test_heads_trained_here_are_listed_checked_and_removed(line: Line, tiny_repo: Any) -> None:
+    line("get", "Maker/Tiny")
+    mine = line.cache.parent / "heads" / "Tiny"
+    mine.mkdir(parents=True)
+    (mine / "config.json").write_text('{"format": "medusa-heads", "base_model": {"name": "Tiny"}}')
+    save_file({"w1": torch.ones(2, 2)}, mine / "heads.safetensors")
+    assert re.search(r"^heads/Tiny +heads, trained here ", line("list"), re.MULTILINE)
+    listed = line.json("list")["models"]
+    kinds = [(entry["name"], entry["kind"], entry["trained_here"]) for entry in listed]
+    assert kinds == [("Maker/Tiny", "model", False), ("heads/Tiny", "heads", True)]
+    assert [report["name"] for report in line.json("check")] == ["Maker/Tiny", "heads/Tiny"]
+    assert "heads/Tiny: whole (no checksums to compare with, 1 tensors)" in line("check", "heads/Tiny")
+    assert hub.heads_folder("heads/Tiny", line.cache) == mine
+    (mine / "heads.safetensors").write_bytes(b"short")
+    assert line.json("check", "heads/Tiny", status=1)[0]["whole"] is False
+    assert "Removed heads/Tiny" in line("remove", "heads/Tiny")
+    assert not mine.exists()
+    assert (line.cache / "Maker" / "Tiny").is_dir()
+    assert "no 'heads/Tiny' in the library" in line("remove", "heads/Tiny", status=1)
 
 
 @pytest.mark.parametrize(
