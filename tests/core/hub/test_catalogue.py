@@ -26,6 +26,42 @@ SYSTEM = (
 )
 
 
+VICUNA, MISTRAL, ZEPHYR = "lmsys/vicuna-", "mistralai/Mistral-7B-Instruct-v0.2", "HuggingFaceH4/zephyr-7b-beta"
+PUBLISHED = {  # all that are known: repository, the model its heads are for, and their format
+    ("FasterDecoding/medusa-vicuna-7b-v1.3", f"{VICUNA}7b-v1.3", "medusa-0.1"),
+    ("FasterDecoding/medusa-vicuna-13b-v1.3", f"{VICUNA}13b-v1.3", "medusa-0.1"),
+    ("FasterDecoding/medusa-vicuna-33b-v1.3", f"{VICUNA}33b-v1.3", "medusa-0.1"),
+    ("FasterDecoding/medusa-1.0-vicuna-7b-v1.5", f"{VICUNA}7b-v1.5", "medusa-2"),
+    ("FasterDecoding/medusa-1.0-vicuna-13b-v1.5", f"{VICUNA}13b-v1.5", "medusa-2"),
+    ("FasterDecoding/medusa-1.0-vicuna-33b-v1.3", f"{VICUNA}33b-v1.3", "medusa-2"),
+    ("FasterDecoding/medusa-1.0-zephyr-7b-beta", ZEPHYR, "medusa-2"),
+    ("text-generation-inference/Mistral-7B-Instruct-v0.2-medusa", MISTRAL, "tgi-v1"),
+    ("text-generation-inference/Mixtral-8x7B-Instruct-v0.1-medusa", "mistralai/Mixtral-8x7B-Instruct-v0.1", "tgi-v1"),
+    ("text-generation-inference/gemma-7b-it-medusa", "google/gemma-7b-it", "tgi-v1"),
+    ("predibase/Mistral-7B-Instruct-v0.2-medusa", MISTRAL, "tgi-v2"),
+    ("predibase/Mistral-7B-Instruct-v0.2-magicoder-medusa", MISTRAL, "tgi-v2"),
+    ("philschmid/llama-3-1-8b-instruct-medusa", "meta-llama/Llama-3.1-8B-Instruct", "tgi-v2"),
+    ("EmbeddedLLM/Medusa2-Mistral-7B-Instruct-v0.2", MISTRAL, "medusa-2"),
+    ("abhigoyal/vllm-medusa-vicuna-7b-v1.3", f"{VICUNA}7b-v1.3", "vllm"),
+    ("28Smiles/Mistral-7B-Instruct-v0.2-GPTQ-medusa", MISTRAL, "tgi-v1"),
+    ("Narsil/mistral-medusa", MISTRAL, "medusa-0.1"),
+    ("Narsil/mistral-medusa2", MISTRAL, "medusa-0.1"),
+    ("joaogante/Mistral-7B-Instruct-v0.2-medusa-vicuna", MISTRAL, "medusa-0.1"),
+    ("jilijeanlouis/Mistral-7B-Instruct-v0.2-medusa", MISTRAL, "tgi-v1"),
+    ("drbh/zephyr_medusa_demo", ZEPHYR, "tgi-v2"),
+    ("real-jiakai/zephyr_medusa_demo", ZEPHYR, "tgi-v2"),
+    ("charlescao2023/vicuna-13b-v1.5-medusa1-3head", f"{VICUNA}13b-v1.5", "medusa-0.1"),
+}
+LEFT_OUT = {  # and why
+    "FasterDecoding/medusa-1.0-vicuna-33b-v1.5": "named in a list of its makers', but never published",
+    "Narsil/vicuna-medusa": "nothing tells its format, or which Vicuna it is for",
+    "austinsilveria/medusa-two-decoder-layers": "two decoder layers before the heads: another architecture",
+    "ankner/hydra-vicuna-7b-v1.3": "Hydra: each head sees the guesses before it",
+    "ankner/hydra-vicuna-13b-v1.3": "Hydra: each head sees the guesses before it",
+    "ankner/hydra-vicuna-33b-v1.3": "Hydra: each head sees the guesses before it",
+}
+
+
 def test_every_entry_makes_sense() -> None:
     catalogue = read_catalogue()
     assert len(catalogue.models) > 20
@@ -50,12 +86,10 @@ def test_models_and_published_heads_that_must_be_there() -> None:
         "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
     ):
         assert catalogue.entry(name) is not None
-    pairs = {heads.repo: entry.model for entry in catalogue.models for heads in entry.heads}
-    assert pairs["FasterDecoding/medusa-vicuna-7b-v1.3"] == "lmsys/vicuna-7b-v1.3"
-    assert pairs["FasterDecoding/medusa-1.0-zephyr-7b-beta"] == "HuggingFaceH4/zephyr-7b-beta"
-    assert pairs["text-generation-inference/gemma-7b-it-medusa"] == "google/gemma-7b-it"
-    assert pairs["philschmid/llama-3-1-8b-instruct-medusa"] == "meta-llama/Llama-3.1-8B-Instruct"
-    assert pairs["predibase/Mistral-7B-Instruct-v0.2-medusa"] == "mistralai/Mistral-7B-Instruct-v0.2"
+    pairs = [(heads.repo, entry.model, heads.format) for entry in catalogue.models for heads in entry.heads]
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == PUBLISHED
+    assert LEFT_OUT.keys().isdisjoint(repo for repo, _, _ in pairs)
     assert catalogue.entry("smollm2-360m-instruct") == catalogue.entry("HuggingFaceTB/SmolLM2-360M-Instruct")
     assert catalogue.entry("nobody/nothing") is None
 
