@@ -27,7 +27,7 @@ class OwnQuestions(QObject):
     def __init__(self, store: ConversationStore) -> None:
         super().__init__()
         self._store = store
-        self._reading: Iterator[list[FilePrompt]] | None = None
+        self._reading: Iterator[list[FilePrompt]] = iter(())
         self._found: list[FilePrompt] = []
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -43,15 +43,15 @@ class OwnQuestions(QObject):
         self._timer.stop()
 
     def _read(self) -> None:
-        started = time.monotonic()
-        while self._reading is not None and time.monotonic() - started < _AT_ONCE_SECONDS:
-            piece = next(self._reading, None)
-            if piece is None or len(self._found) >= MOST:
-                self._timer.stop()
-                self._reading = None
-                self.gathered.emit(self._found[:MOST])
-            else:
-                self._found += piece
+        until = time.monotonic() + _AT_ONCE_SECONDS
+        for piece in self._reading:
+            self._found += piece
+            if len(self._found) >= MOST:
+                break
+            if time.monotonic() >= until:
+                return
+        self._timer.stop()
+        self.gathered.emit(self._found[:MOST])
 
 
 def in_pieces(store: ConversationStore) -> Iterator[list[FilePrompt]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QWidget
 
 
 class Confirmation(QWidget):
@@ -35,6 +35,15 @@ class Confirmation(QWidget):
         self.yes.setAccessibleDescription(text)
         self.show()
         self.yes.setFocus()
+        QTimer.singleShot(0, self._come_in_sight)  # once it has its place
+
+    def _come_in_sight(self) -> None:
+        """Where it lies in something that scrolls."""
+        around = self.parentWidget()
+        while around is not None and not isinstance(around, QScrollArea):
+            around = around.parentWidget()
+        if around is not None:
+            around.ensureWidgetVisible(self)
 
     def _agree(self) -> None:
         self.hide()
