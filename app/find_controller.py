@@ -113,6 +113,7 @@ class FindController(QObject):
         if before not in (-1, at):
             texts[before].found.show(None)
         self._text, self._position = texts[at], span[0]
+        self._chat.reveal(texts[at])
         self._chat.bring_to_middle(texts[at], texts[at].found.show(span))
         self._bar.show_count(number % places + 1, places)
 

@@ -14,6 +14,7 @@ from app.conversations import Turn
 from medusa_core.config import DecodingConfig, GreedyAcceptance, ModelConfig, SamplingAcceptance
 from medusa_core.events import Event, Progress, Step
 from medusa_core.model_info import ChatMessage, ModelInfo, Weight
+from medusa_core.thinking import answer_of
 
 StopCheck = Callable[[], bool]
 
@@ -61,7 +62,10 @@ class Asked:
 
 
 def messages_of(turns: Sequence[Turn], system_prompt: str) -> list[ChatMessage]:
-    """What the model is told to answer the last turn: a question that was never answered is left out."""
+    """What the model is told to answer the last turn: a question that was never answered is left out.
+
+    So is what it thought before it answered, whether its chat template would take that out or not.
+    """
     messages: list[ChatMessage] = []
     if prompt := system_prompt.strip():
         messages.append({"role": "system", "content": prompt})
@@ -70,7 +74,7 @@ def messages_of(turns: Sequence[Turn], system_prompt: str) -> list[ChatMessage]:
             messages.append({"role": "user", "content": turn.question})
         elif turn.answer:
             messages.append({"role": "user", "content": turn.question})
-            messages.append({"role": "assistant", "content": turn.answer})
+            messages.append({"role": "assistant", "content": answer_of(turn.answer, turn.figures.opened)})
     return messages
 
 

@@ -191,7 +191,8 @@ class ReplyController(QObject):
         """A new reply to a question; it may begin with tokens, of which a text and steps are known already."""
         assert self.model is not None
         config = self._config()
-        figures = Figures(model=self.model.info.name, rule=rule_name(config), seed=_seed(config))
+        opened = self.transcript.turns[number].figures.opened if text else ""
+        figures = Figures(model=self.model.info.name, rule=rule_name(config), seed=_seed(config), opened=opened)
         begun = False
         with self._saving.guarded():
             turn = self.transcript.begin_reply(number, figures)
@@ -205,6 +206,7 @@ class ReplyController(QObject):
         if text or events:
             with self._saving.guarded():
                 self.transcript.write(text, events)
+            reply.begin_inside(opened)
             reply.text.append_text(text)
             reply.add_steps([event for event in events if isinstance(event, Step)])
         self._run(config, written)
@@ -242,6 +244,7 @@ class ReplyController(QObject):
         for event in kept:
             if isinstance(event, Prefilled):
                 self.context_tokens = event.prompt_tokens
+                self._begin_inside(event.opened)
                 if self._is_going_on:
                     self._agree_on(event.text)
             elif isinstance(event, Step):
@@ -257,6 +260,12 @@ class ReplyController(QObject):
             with self._saving.guarded():
                 self.transcript.finish(state_after(kept[-1].reason), str(kept[-1].reason))
         self.facts_changed.emit()
+
+    def _begin_inside(self, opened: str) -> None:
+        """The prompt ended with this tag of thinking, or with none."""
+        with self._saving.guarded():
+            self.transcript.begin_inside(opened)
+        self._views.chat.replies()[-1].begin_inside(self.transcript.turns[-1].figures.opened)
 
     def _agree_on(self, text: str) -> None:
         """The words of the tokens that the reply begins with, and those shown so far, may differ at their end."""

@@ -39,7 +39,7 @@ def split(text: str, opened: str = "") -> Parts:
     Only a tag that the reply begins with counts, and the first that closes it. `opened`: the tag that the prompt ended
     with, so that the reply begins inside it; a model may write the same tag once more.
     """
-    found = (_OPENINGS[opened] if opened in _OPENINGS else _OPENING).match(text)
+    found = _OPENINGS.get(opened, _OPENING).match(text)
     name = found[1] if found else opened
     undecided = found is None and _may_open(text, (opened,) if opened else TAGS)
     if not name:

@@ -15,6 +15,7 @@ from app.conversations.errors import ImportDamaged
 from app.conversations.messages import add_conversation, figures_text
 from app.conversations.records import Figures, Message, MessageState, Role, storable
 from app.conversations.store import ConversationStore
+from medusa_core.thinking import split
 
 FORMAT = "medusa-chat conversations"
 VERSION = 1
@@ -26,7 +27,7 @@ _REMARKS = {MessageState.CUT: " (cut)", MessageState.STREAMING: " (cut)", Messag
 
 
 def to_markdown(store: ConversationStore, conversations: Iterable[int], zone: tzinfo = UTC) -> str:
-    """The current branch of each conversation, texts as they were written."""
+    """The current branch of each conversation, texts as they were written; thinking folded away above its answer."""
     return "\n\n".join(_markdown(store, conversation, zone) for conversation in conversations) + "\n"
 
 
@@ -34,10 +35,21 @@ def _markdown(store: ConversationStore, conversation: int, zone: tzinfo) -> str:
     line = store.get(conversation)
     parts = [f"# {line.title}", f"{datetime.fromtimestamp(line.created, UTC).astimezone(zone):%Y-%m-%d %H:%M}"]
     for message in store.messages.branch(conversation):
-        parts += [f"## {_NAMES[message.role]}{_REMARKS.get(message.state, '')}", message.text.rstrip()]
+        parts += [f"## {_NAMES[message.role]}{_REMARKS.get(message.state, '')}", *_texts(message)]
         if message.figures and message.figures.model:
             parts.append(_figures(message.figures))
     return "\n\n".join(part for part in parts if part)
+
+
+def _texts(message: Message) -> list[str]:
+    """What was said; what was thought before it as a quote, which ends where it ends whatever stands in it."""
+    parts = split(message.text, message.figures.opened if message.figures else "")
+    if message.role is not Role.ASSISTANT or not parts.has_thinking:
+        return [message.text.rstrip()]
+    thought = message.text[parts.start : parts.end].strip("\r\n").rstrip()
+    quote = "\n".join(f"> {line}".rstrip() for line in thought.split("\n"))
+    folded = ["<details>\n<summary>Thinking</summary>", quote, "</details>"] if thought else []
+    return [*folded, message.text[parts.answer :].strip("\r\n").rstrip()]
 
 
 def _figures(figures: Figures) -> str:

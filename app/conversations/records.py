@@ -43,6 +43,7 @@ class Figures:
     tokens_per_step: float = 0.0
     first_token_seconds: float | None = None
     ending: str = ""  # a StopReason, or "" where the reply never came to an end
+    opened: str = ""  # the tag of thinking that the prompt ended with: the reply begins inside it
 
     def measured(self, events: Iterable[object], ending: str = "") -> Figures:
         """The same, with what the events of the reply tell: of all its steps, also where it was continued."""

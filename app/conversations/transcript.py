@@ -7,7 +7,7 @@ saved goes with the next try. Knows nothing of models, or of widgets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.conversations.records import Figures, Message, MessageState, Role
 from app.conversations.store import ConversationStore
@@ -131,6 +131,15 @@ class Transcript:
         turn.events += events
         if self._writer is not None:
             self._writer.append(text, events)
+
+    def begin_inside(self, opened: str) -> None:
+        """The reply, of which nothing is written yet, begins inside a tag of thinking that its prompt ended with."""
+        turn = self.turns[-1]
+        if turn.answer or turn.figures.opened == opened:
+            return
+        turn.figures = replace(turn.figures, opened=opened)
+        if self._writer is not None:
+            self._writer.tell(turn.figures)
 
     def agree_on(self, text: str) -> bool:
         """The reply so far is this text. Returns False where other text had been shown, and not merely less."""

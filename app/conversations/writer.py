@@ -62,6 +62,14 @@ class ReplyWriter:
             connection.execute("DELETE FROM piece WHERE message = ?", (self.message,))
             connection.execute("UPDATE message SET text = ? WHERE id = ?", (storable(text), self.message))
 
+    def tell(self, figures: Figures) -> None:
+        """Save what has turned out about the reply while it is written."""
+        self.figures = figures
+        with self._database.writing() as connection:
+            connection.execute(
+                "UPDATE message SET figures = ? WHERE id = ?", (json.dumps(figures.as_dict()), self.message)
+            )
+
     def finish(self, state: MessageState, figures: Figures | None = None) -> None:
         """Save the rest, and how the reply ended. Raises DiskFull or a StoreError; it can then be called again."""
         with self._database.writing() as connection:

@@ -27,15 +27,16 @@ def parse(source: str) -> Sequence[Block]:
 class MarkdownStream:
     """Grows at its end. `blocks` up to what `append` returns are the same objects as before."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = LONGEST, before: str = "") -> None:
+        """`before`: what the source begins with and is in no block; offsets count it."""
         self._longest = longest  # characters of a stretch, code blocks apart
-        self.source = ""
+        self.source = before
         self.blocks: Sequence[Block] = ()
         self._blocks: list[Block] = []
         self._frozen = 0  # blocks that never change again
-        self._start = 0  # of the stretch that is still open
+        self._start = len(before)  # of the stretch that is still open
         self._prefix = ""  # what it is parsed behind
-        self._line = 0  # the newest line of the stretch that was looked at
+        self._line = len(before)  # the newest line of the stretch that was looked at
         self._in_list = False
         self._code: _OpenCode | None = None
 

@@ -21,6 +21,7 @@ from app.views.lines import Line
 from app.views.marks import Marks
 from app.views.prose import Prose
 from app.views.source_text import SourceText
+from app.views.step_spans import StepSpans
 from app.views.table_block import TableBlock
 from medusa_core.events import Step
 
@@ -36,10 +37,12 @@ class BlockColumn(QWidget):
     part_added = Signal(QWidget)  # a text that takes the keyboard
     changed = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, steps: StepSpans | None = None, name: str = "Reply") -> None:
+        """`steps`: those of the whole reply, where this shows only part of it; `name` is for screen readers."""
         super().__init__()
-        self._marks = Marks(theme)
+        self._marks, self._name = Marks(theme, StepSpans() if steps is None else steps), name
         self._stream = MarkdownStream()
+        self.start = 0  # of what is shown, in the source
         self._parts: list[Part] = []
         self._places: list[tuple[int, int]] = []  # by block: the part it begins in, and the line there
         self._column = QVBoxLayout(self)
@@ -51,7 +54,7 @@ class BlockColumn(QWidget):
 
     @property
     def text(self) -> str:
-        """The source: everything appended so far, untouched."""
+        """The source: everything so far, untouched, with what it begins after."""
         return self._stream.source
 
     @property
@@ -127,7 +130,7 @@ class BlockColumn(QWidget):
         part = kind(self._marks)
         text = text_of(part)
         if isinstance(part, Prose):
-            text.setAccessibleName("Reply")
+            text.setAccessibleName(self._name)
         text.offset_chosen.connect(self.token_chosen)
         text.link_chosen.connect(self.link_chosen)
         text.caret_moved.connect(self._report_caret)
@@ -154,14 +157,19 @@ class BlockColumn(QWidget):
     def mark_steps(self, steps: Sequence[Step]) -> None:
         """Note which steps wrote text that is here already."""
         self._marks.steps.append(steps)
-        self._refresh()
+        self.refresh()
 
     def set_text(self, text: str) -> None:
         """Begin the source anew; the steps stay."""
-        self._drop(0)
-        self._stream, self._places = MarkdownStream(), []
+        self.begin_after("")
         self.append_text(text)
         self.changed.emit()
+
+    def begin_after(self, before: str) -> None:
+        """Begin the source anew with something that is not shown; offsets count it."""
+        self._drop(0)
+        self._stream, self._places = MarkdownStream(before=before), []
+        self.start = len(before)
 
     def drafted_spans(self) -> list[tuple[int, int]]:
         """The spans of the source that are tinted, in order."""
@@ -180,7 +188,7 @@ class BlockColumn(QWidget):
         """Outline what a step wrote; -1 for none."""
         if index != self._marks.held:
             self._marks.held = index
-            self._refresh()
+            self.refresh()
 
     def held_rectangle(self) -> QRectF | None:
         """Where the outlined step stands, in this widget's coordinates; None where nothing of it is shown."""
@@ -214,14 +222,15 @@ class BlockColumn(QWidget):
     def set_tinted(self, tinted: bool) -> None:
         """Whether drafted tokens carry a tint."""
         self._marks.tinted = tinted
-        self._refresh()
+        self.refresh()
 
     def set_theme(self, theme: Theme) -> None:
         self._marks.theme = theme
         for part in self._parts:
             part.set_theme()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Paint all of it again, the steps or the marks changed."""
         for part in self._parts:
             text_of(part).refresh()
 

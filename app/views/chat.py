@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
-from app.conversations import Turn
+from app.conversations import MessageState, Turn
 from app.theme import Theme
 from app.views.find_bar import FindBar
 from app.views.message import Message
@@ -220,9 +220,18 @@ class Chat(FollowingPage):
     def first_in_view(self, texts: Sequence[SourceText]) -> tuple[int, int]:
         """The text that the first line in view belongs to, and the position of that line in it."""
         for number, text in enumerate(texts):
-            if self.top_in(text) < text.height():
-                return number, text.found.position_at(max(0, self.top_in(text)))
+            seen: QWidget = text
+            while not seen.isVisibleTo(self):
+                seen = seen.parentWidget()  # what the text is folded away in
+            if self.top_in(seen) < seen.height():
+                return number, text.found.position_at(max(0, self.top_in(text))) if seen is text else 0
         return max(0, len(texts) - 1), 0
+
+    def reveal(self, text: SourceText) -> None:
+        """Unfold what hides a text."""
+        for message in self._messages():
+            if message.isAncestorOf(text) and message.reveal(text):
+                self.reshape(message)
 
     # Its messages
 
@@ -258,6 +267,7 @@ class Chat(FollowingPage):
         message.variant_asked.connect(self._report_variant)
         message.removal_asked.connect(self._report_removal)
         message.text_changed.connect(self.texts_changed)
+        message.reshaped.connect(self._keep_place)
         message.look_for(self._words)
         message.set_usable(self._usable, can_ask=self._can_ask)
         self.add(message)
@@ -272,6 +282,13 @@ class Chat(FollowingPage):
         for turn in self._turns[-2:]:  # those before are marked already
             if turn.reply is not None:
                 turn.reply.set_last(turn is self._turns[-1])
+
+    def _keep_place(self) -> None:
+        """A message was folded or unfolded; while its end is followed, that stays in view, and else its beginning."""
+        message = self.sender()
+        is_written = isinstance(message, Reply) and message.state is MessageState.STREAMING
+        if isinstance(message, Message) and not (is_written and self.is_following()):
+            self.reshape(message)
 
     # Which message asks
 

@@ -14,8 +14,10 @@ _SAID_MS = 1500
 class CopyButton(QuietButton):
     """With `waits`, unseen until the pointer is over what it copies or the keyboard is on the button."""
 
-    def __init__(self, theme: Theme, name: str, hint: str, *, waits: bool = True) -> None:
-        super().__init__(theme, "mdi6.content-copy", name, hint, waits=waits)
+    def __init__(
+        self, theme: Theme, name: str, hint: str, *, waits: bool = True, icon: str = "mdi6.content-copy"
+    ) -> None:
+        super().__init__(theme, icon, name, hint, waits=waits)
         self._done = QTimer(self)
         self._done.setSingleShot(True)
         self._done.setInterval(_SAID_MS)

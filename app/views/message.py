@@ -30,6 +30,7 @@ class Message(QFrame, metaclass=AbstractQt):
     variant_asked = Signal(int)  # -1: the one before, 1: the one after
     removal_asked = Signal()
     text_changed = Signal()
+    reshaped = Signal()  # the reader has folded or unfolded part of it
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
@@ -70,6 +71,11 @@ class Message(QFrame, metaclass=AbstractQt):
     @abstractmethod
     def look_for(self, words: re.Pattern[str] | None) -> None:
         """Mark these words wherever they stand; None: nothing is looked for."""
+
+    def reveal(self, text: SourceText) -> bool:
+        """Unfold what hides this text; False where nothing does."""
+        del text
+        return False
 
     def copy(self) -> None:
         """Put the whole text on the clipboard, as it was written."""

@@ -125,17 +125,27 @@ class FollowingPage(QWidget):
         self.settle()
         self._scroll.verticalScrollBar().setValue(widget.mapTo(self._page, QPoint(0, 0)).y() - _MARGIN)
 
-    def settle(self) -> None:
-        """Let everything have its height now, instead of level by level with the next events.
+    def settle(self, changed: QWidget | None = None) -> None:
+        """Let everything, or the one widget that changed, have its height now, not level by level with the next events.
 
         From the innermost on: a layout that was asked while it could not be seen waits for somebody to ask it again.
         """
+        within = changed or self._column
         for _ in range(2):  # a box knows its height once its text has its width
-            for widget in reversed(self._column.findChildren(QWidget)):
+            for widget in reversed([within, *within.findChildren(QWidget)]):
                 if (layout := widget.layout()) is not None:
                     layout.activate()
             self._list.activate()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
+
+    def reshape(self, widget: QWidget) -> None:
+        """Let a widget have its height that the reader has folded or unfolded; what is above stays where it is."""
+        bar = self._scroll.verticalScrollBar()
+        place, self._following = bar.value(), False
+        for _ in range(2):  # the page gets shorter only after what stands in it
+            self.settle(widget)
+        bar.setValue(place)
+        self._note_position(bar.value())
 
     def _note_position(self, value: int) -> None:
         bar = self._scroll.verticalScrollBar()

@@ -6,18 +6,19 @@ import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRect, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.conversations import Figures, MessageState, state_after
 from app.theme import Theme, small_font
-from app.views.blocks import BlockColumn
 from app.views.copy_button import CopyButton
 from app.views.figures_line import USUAL, counted, details_of, figures_line
 from app.views.link_dialog import LinkDialog
 from app.views.message import INDENT, Message
 from app.views.quiet_button import QuietButton
+from app.views.reply_text import ReplyText
 from app.views.source_text import EDGE, SourceText
+from app.views.thinking import FoldButton
 from medusa_core.events import Finished, Prefilled, Progress, Step
 from medusa_core.metrics import ReplyMetrics
 
@@ -34,7 +35,7 @@ class Reply(Message):
     def __init__(self, theme: Theme, rule: str, details: str = "") -> None:
         super().__init__(theme, "Reply")
         self.setAccessibleName("Reply")
-        self.text = BlockColumn(theme)
+        self.text = ReplyText(theme)
         self.state = MessageState.STREAMING
         self._figures, self._details = Figures(rule=rule), details
         self._metrics = ReplyMetrics()
@@ -50,7 +51,8 @@ class Reply(Message):
         self.text.token_chosen.connect(self._choose)
         self.text.link_chosen.connect(self._ask_for_link)
         self.text.part_added.connect(self._take_part)
-        self.text.changed.connect(self.text_changed)
+        self.text.changed.connect(self._take_change)
+        self.text.reshaped.connect(self.reshaped)
         self._make_bar(theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(INDENT - EDGE, 0, INDENT - EDGE, 8)
@@ -58,11 +60,17 @@ class Reply(Message):
         column.addWidget(self.text)
         column.addWidget(self.footer)
         column.addWidget(self.bar)
+        self._take_part(self.text.thinking.head)
 
     def _make_bar(self, theme: Theme) -> None:
         self.again_button = QuietButton(theme, "mdi6.refresh", "Regenerate", "Another reply, beside this one (Ctrl+R)")
         self.again_button.clicked.connect(self.regeneration_asked)
-        self.fill_bar(self.again_button)
+        self.answer_button = CopyButton(
+            theme, "Copy the answer", "Copy the answer alone, without the thinking", icon="mdi6.clipboard-text-outline"
+        )
+        self.answer_button.clicked.connect(self.copy_answer)
+        self.answer_button.hide()
+        self.fill_bar(self.answer_button, self.again_button)
         self.bar.layout().setContentsMargins(0, 0, 0, 0)
         self.continue_button = QPushButton("Continue")
         self.continue_button.setToolTip("Go on writing where this reply ends")
@@ -79,6 +87,14 @@ class Reply(Message):
 
     def look_for(self, words: re.Pattern[str] | None) -> None:
         self.text.look_for(words)
+
+    def reveal(self, text: SourceText) -> bool:
+        return self.text.reveal(text)
+
+    def copy_answer(self) -> None:
+        """Put the answer on the clipboard, as it was written, without what was thought before it."""
+        QGuiApplication.clipboard().setText(self.text.answer_text)
+        self.answer_button.say_done()
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
@@ -100,8 +116,13 @@ class Reply(Message):
         """A reply of an earlier time; its steps may come later."""
         self._figures, self._details = figures, details_of(figures)
         self._first_token = figures.first_token_seconds
+        self.begin_inside(figures.opened)
         self.text.append_text(text)
         self._end(state)
+
+    def begin_inside(self, opened: str) -> None:
+        """The prompt ended with this tag of thinking, or with none; to be known before the first character."""
+        self.text.begin_inside(opened)
 
     def add_steps(self, steps: Sequence[Step]) -> None:
         """The steps that wrote text which is here already."""
@@ -117,6 +138,7 @@ class Reply(Message):
         self.state = MessageState.STREAMING
         self._figures, self._details = Figures(rule=rule), details
         self.footer.setText("Reading the conversation…")
+        self.text.set_growing(True)
         self._offer_to_continue()
 
     def rewrite(self, text: str) -> None:
@@ -126,8 +148,10 @@ class Reply(Message):
     def show_events(self, events: list[object]) -> None:
         """Write what a batch of events added."""
         for event in events:
-            if isinstance(event, Prefilled) and self._first_token is None:
-                self._read_seconds = event.seconds
+            if isinstance(event, Prefilled):
+                self.begin_inside(event.opened)
+                if self._first_token is None:
+                    self._read_seconds = event.seconds
         self._add([event for event in events if isinstance(event, Step)])
         for event in events:
             if isinstance(event, Progress):
@@ -175,6 +199,7 @@ class Reply(Message):
 
     def _end(self, state: MessageState) -> None:
         self.state = state
+        self.text.set_growing(False)
         self.footer.setText(figures_line(self._figures, state) or _NO_REPLY)
         self.footer.setToolTip(self._details)
         self._offer_to_continue()
@@ -185,6 +210,10 @@ class Reply(Message):
         self.continue_button.setVisible(offered)
         self.bar.make_room(for_way=offered)
 
+    def _take_change(self) -> None:
+        self.answer_button.setVisible(not self.text.thinking.isHidden())
+        self.text_changed.emit()
+
     # Keyboard, links, steps
 
     def _take_part(self, part: QWidget) -> None:
@@ -193,7 +222,9 @@ class Reply(Message):
         for stop in (part, *part.findChildren(QWidget)):
             if isinstance(stop, SourceText):
                 self.watch(stop)
-            if isinstance(stop, SourceText | CopyButton):
+            elif isinstance(stop, FoldButton):
+                stop.installEventFilter(self)
+            if isinstance(stop, SourceText | CopyButton | FoldButton):
                 if before is not None:
                     QWidget.setTabOrder(before, stop)
                 QWidget.setTabOrder(stop, self.bar.previous_button)

@@ -1,4 +1,7 @@
-"""Which characters of a reply each decoding step wrote. Knows nothing of widgets, or of how the text is shown."""
+"""Which characters of a reply each decoding step wrote, and how long it took.
+
+Knows nothing of widgets, or of how the text is shown.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ class StepSpans:
     def __init__(self) -> None:
         self._spans: list[StepSpan | None] = []  # by step index
         self._starts: list[int] = []  # for bisection
+        self._spent: list[tuple[float, int]] = [(0.0, 0)]  # seconds and tokens before each step, and after the last
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -46,6 +50,12 @@ class StepSpans:
             span = span_of(step.spans)
             self._spans.append(span)
             self._starts.append(span.start if span else self._starts[-1] if self._starts else 0)
+            seconds, tokens = self._spent[-1]
+            self._spent.append((seconds + step.seconds, tokens + len(step.token_ids)))
+
+    def spent(self, end: int) -> tuple[float, int]:
+        """The seconds and the tokens of the steps that began before this character."""
+        return self._spent[bisect_left(self._starts, end)]
 
     def drafted(self) -> list[tuple[int, int]]:
         """The spans of drafted tokens."""

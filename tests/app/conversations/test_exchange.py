@@ -80,6 +80,44 @@ def test_markdown_shows_the_current_branch(store: ConversationStore) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [("<think>\nSo,\n\n```\nno end\n</think>\n\nYes.\n", ""), ("So,\n\n```\nno end\n</think>\n\nYes.", "think")],
+)
+def test_thinking_is_folded_away_in_markdown_and_whole_in_json(
+    store: ConversationStore, text: str, opened: str
+) -> None:
+    question = store.messages.ask("Well, <think>?")
+    writer = store.messages.begin_reply(question.id, Figures(opened=opened))
+    writer.append(text)
+    writer.finish(MessageState.COMPLETE)
+    folded = "<details>\n<summary>Thinking</summary>\n\n> So,\n>\n> ```\n> no end\n\n</details>\n\nYes.\n"
+    assert to_markdown(store, [question.conversation]).endswith(
+        f"## Question\n\nWell, <think>?\n\n## Reply\n\n{folded}"
+    )
+    (again,) = from_json(store, to_json(store, [question.conversation]))
+    _, reply = store.messages.branch(again)
+    assert reply.text == text
+    assert reply.figures is not None
+    assert reply.figures.opened == opened
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<think>\n\n</think>\n\nYes.", "Yes."),
+        ("<think>So", "<details>\n<summary>Thinking</summary>\n\n> So\n\n</details>"),
+        ("Say <think>So</think>.", "Say <think>So</think>."),
+    ],
+)
+def test_there_may_be_no_thinking_or_no_answer(store: ConversationStore, text: str, shown: str) -> None:
+    question = store.messages.ask("Well?")
+    writer = store.messages.begin_reply(question.id, Figures())
+    writer.append(text)
+    writer.finish(MessageState.COMPLETE)
+    assert to_markdown(store, [question.conversation]).endswith(f"## Reply\n\n{shown}\n")
+
+
 def damaged(change: Any) -> Any:
     return pytest.param(change, id=str(change))
 
