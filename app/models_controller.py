@@ -235,7 +235,7 @@ class ModelsController(QObject):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message))
         elif isinstance(result, FileChoice):
             choices = tuple((name, f"{name}{_SEPARATOR}{size_words(size)}") for name, size in result.files.items())
-            text = "There are several models in GGUF form; choose one of them."
+            text = "This comes in GGUF files: choose the one to get."
             self._set(replace(self.transfers[key], state=State.REFUSED, text=text, choices=choices))
         elif isinstance(result, NotHolding):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message, anyway="Write without it"))

@@ -133,7 +133,7 @@ class TransferRow(QFrame):
         self.name.set_full(transfer.name)
         self.text.setText(transfer.text)
         self.text.setVisible(bool(transfer.text))
-        wrong = state in (State.FAILED, State.REFUSED)
+        wrong = state in (State.FAILED, State.REFUSED) and not transfer.choices
         if self.text.property("role") != (role := "error" if wrong else "small"):
             self.text.setProperty("role", role)
             self.text.style().polish(self.text)

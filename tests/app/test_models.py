@@ -200,6 +200,7 @@ def test_of_several_gguf_files_one_is_chosen(
     get(app, manager, qtbot)
     row = manager.transfers.rows[KEY]
     assert row.choose_button.isVisible()
+    assert row.text.property("role") == "small", "a question, and nothing wrong"
     assert not row.anyway_button.isVisible()
     labels = [action.text().partition("  ")[0] for action in row.choices.actions()]
     assert labels == ["Q4/tiny.gguf", "a&&b.gguf"]
