@@ -303,3 +303,15 @@ def test_unfinished_markup_is_text(source: str) -> None:
 def test_cells_and_items_are_leaves_in_reading_order() -> None:
     found = list(leaves(parse("- a\n  > b\n\n| c |\n|---|\n| d |\n")))
     assert [type(leaf) for leaf in found] == [Item, Paragraph, Paragraph, Cell, Cell]
+
+
+@settings(max_examples=60, deadline=None)
+@given(SOURCES, SIZES, st.sampled_from(["", "<think>", "x\n\n```\n"]))
+def test_what_a_source_begins_after_is_in_no_block_and_counts(source: str, longest: int, before: str) -> None:
+    stream = MarkdownStream(longest, before)
+    stream.append(source)
+    assert stream.source == before + source
+    assert shown(stream.blocks) == shown(at_once(source, longest))
+    assert spans(stream.blocks) == [
+        (start + len(before), end + len(before)) for start, end in spans(at_once(source, longest))
+    ]

@@ -1,9 +1,10 @@
-"""A reply of a model that thinks aloud: folded, streamed, clicked, marked, outlined, found and copied like any other."""
+"""A reply of a model that thinks aloud: folded, streamed, clicked, tinted, outlined, found, copied like any other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from time import perf_counter
 
 import pytest
@@ -38,7 +39,7 @@ def steps_of(text: str, size: int = 3, *, first: int = 0, start: int = 0, second
     steps = []
     for at in range(0, len(text), 2 * size):
         cuts = [min(len(text), at + size * number) + start for number in range(3)]
-        spans = [(low, high) for low, high in zip(cuts, cuts[1:], strict=False) if low < high]
+        spans = [(low, high) for low, high in pairwise(cuts) if low < high]
         piece = text[at : at + 2 * size]
         ids = tuple(range(len(spans)))
         steps.append(
