@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme, load_themes
 from app.views.training import Budget, Stage, TrainingDialog
 from app.views.training_charts import accuracy_words, spread
+from app.views.training_data import DataRow
 from medusa_core.events import HeadFit, TrainingStep
 
 
@@ -27,7 +28,7 @@ def dialog(theme: Theme, qtbot: QtBot) -> TrainingDialog:
         (Stage.PROBING, {"pause"}),
         (Stage.RUNNING, {"pause", "cancel"}),
         (Stage.PAUSED, {"resume", "cancel"}),
-        (Stage.DONE, {"again", "delete", "use"}),
+        (Stage.DONE, {"again", "use"}),
     ],
 )
 def test_a_stage_offers_what_can_be_done(dialog: TrainingDialog, stage: Stage, offered: set[str]) -> None:
@@ -65,3 +66,52 @@ def test_labels_keep_their_distance() -> None:
     assert spread([0.5, 0.1, 0.48], 0.1) == pytest.approx([0.58, 0.1, 0.48])
     assert spread([0.3, 0.3, 0.3], 0.1) == pytest.approx([0.3, 0.4, 0.5])
     assert spread([], 0.1) == []
+
+
+ROWS = [DataRow("/a", "Tiny", "5 tokens", "Delete these?"), DataRow("/b", "Other", "9 tokens", "And these?")]
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_data_and_calibration_are_for_the_time_between_trainings(dialog: TrainingDialog, stage: Stage) -> None:
+    dialog.show_data("Training data of 2 models", ROWS, "All?")
+    dialog.show_calibration("The heads were measured in bf16.")
+    dialog.show_stage(stage, "Tiny")
+    at_rest = stage in (Stage.UNAVAILABLE, Stage.SETUP, Stage.DONE)
+    assert dialog.data.isVisible() == dialog.calibration.isVisible() == at_rest
+    dialog.show_data("", [], "")
+    dialog.show_calibration("")
+    assert not dialog.data.isVisible()
+    assert not dialog.calibration.isVisible()
+
+
+def test_nothing_is_deleted_before_the_answer(dialog: TrainingDialog, qtbot: QtBot) -> None:
+    dialog.show_stage(Stage.SETUP, "Tiny")
+    dialog.show_data("Training data of 2 models", ROWS, "All?")
+    wanted: list[list[str]] = []
+    dialog.data.deletion_asked.connect(wanted.append)
+    dialog.data.toggle.click()
+    first, second = dialog.data.rows
+    first.delete.click()
+    assert first.question.text.text() == "Delete these?"
+    first.question.no.click()
+    assert not first.question.isVisible()
+    assert wanted == []
+    second.delete.click()
+    second.question.yes.click()
+    assert wanted == [["/b"]]
+    assert not dialog.data.list.isEnabled(), "until it is known what became of it"
+    dialog.show_data("Training data of 2 models", ROWS, "All?")
+    dialog.data.delete_all.click()
+    assert dialog.data.question.text.text() == "All?"
+    dialog.data.question.yes.click()
+    assert wanted[1:] == [["/a", "/b"]]
+
+
+def test_a_question_about_a_training_goes_with_it(dialog: TrainingDialog, qtbot: QtBot) -> None:
+    dialog.show_stage(Stage.RUNNING, "Tiny")
+    dialog.question.ask("Delete what it wrote?")
+    with qtbot.waitSignal(dialog.cancel_agreed):
+        dialog.question.yes.click()
+    dialog.question.ask("Delete what it wrote?")
+    dialog.show_stage(Stage.DONE, "Tiny")
+    assert not dialog.question.isVisible()
