@@ -21,7 +21,7 @@ def heads_note(checkpoint: HeadsCheckpoint, precision: str) -> str:
         return f"{source}{they} were never measured on held-out replies: {tree} until they are calibrated."
     return (
         f"{source}The heads were measured in {statistics.precision} and the model runs in {_plain(precision)}: they "
-        "work, and foresee as much as they can once they are calibrated for it."
+        "work, and may bring more once they are calibrated for it."
     )
 
 
