@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QShowEvent
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.shelf import FOR, Shelf
+from app.views.file_drops import FileDrops
 from app.views.model_rows import OfferRow, ThingRow
 from app.views.transfers import Transfers
 
@@ -57,7 +58,7 @@ class ModelManager(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Models")
-        self.setAcceptDrops(True)
+        FileDrops(self).dropped.connect(self.import_asked)
         self.things: dict[str, ThingRow] = {}
         self.offers: dict[str, OfferRow] = {}
         self.transfers = Transfers()
@@ -155,14 +156,6 @@ class ModelManager(QDialog):
         )
         if chosen:
             self.import_asked.emit([Path(chosen)])
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.isLocalFile() for url in event.mimeData().urls()):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        event.acceptProposedAction()
-        self.import_asked.emit([Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()])
 
     def showEvent(self, event: QShowEvent) -> None:
         """Never larger than the screen, whatever the scale."""

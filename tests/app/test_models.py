@@ -14,6 +14,7 @@ import pytest
 import torch
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QDropEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -249,7 +250,7 @@ def test_a_dropped_folder_is_imported_and_verified(start: Start, tiny: Path, tmp
     drop = QDropEvent(
         QPointF(9, 9), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     )
-    manager.dropEvent(drop)
+    QApplication.sendEvent(manager, drop)
     qtbot.waitUntil(lambda: at_rest(app) and len(manager.things) == 1, timeout=9000)
     (row,) = manager.things.values()
     row.check_action.trigger()
