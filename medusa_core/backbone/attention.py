@@ -18,7 +18,9 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.kernels import exp_row, mean_square
+from medusa_core.backbone.kernels import exp_row, mean_square, quantize_columns, turn
+from medusa_core.backbone.kernels import quantize as quantize_rows
+from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.weighted import LOWEST, MOST, TILE, add_weighted, largest, total
 
 BLOCK = 64  # keys: four of the widest registers, so that four sums can run side by side
@@ -68,21 +70,30 @@ def _rotate(scaled, row, start, norm, turned, target):  # type: ignore[no-untype
     half = head_dim // 2
     eps, cos, sin, positions = turned
     scale, position = row_scales[row], positions[row]
+    numbers, scales, biases = product[row, start : start + head_dim], column_scales[start:], bias[start:]
     for j in range(head_dim):
-        target[j] = product[row, start + j] * (scale * column_scales[start + j]) + bias[start + j]
+        target[j] = numbers[j] * (scale * scales[j]) + biases[j]
     if norm.shape[0]:
         factor = _F(1.0) / math.sqrt(mean_square(target) + eps)
         for j in range(head_dim):
             target[j] = target[j] * factor * norm[j]
+    near, far, cosines, sines = target[:half], target[half:], cos[position], sin[position]
     for j in range(half):
-        a, b = target[j], target[half + j]
-        target[j] = a * cos[position, j] - b * sin[position, j]
-        target[half + j] = b * cos[position, j] + a * sin[position, j]
+        a, b = near[j], far[j]
+        near[j] = a * cosines[j] - b * sines[j]
+        far[j] = b * cosines[j] + a * sines[j]
 
 
 def value_width(head_dim: int) -> int:
     """W: the numbers of a value as it is stored, whole tiles."""
     return -(-head_dim // TILE) * TILE
+
+
+@compiled
+def own_tasks(rows, kv_heads, worker, workers):  # type: ignore[no-untyped-def]
+    """One worker's pairs of a head and a row, head by head: what it writes it reads, but for heads that two share."""
+    tasks = rows * kv_heads
+    return range(tasks * worker // workers, tasks * (worker + 1) // workers)
 
 
 @compiled
@@ -98,15 +109,18 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
     first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
     product, row_scales, column_scales, bias = scaled
     key = np.empty(head_dim, np.float32)
-    for task in range(worker, product.shape[0] * kv_heads, workers):
-        i, head = task // kv_heads, task % kv_heads
+    rows = product.shape[0]
+    for task in own_tasks(rows, kv_heads, worker, workers):
+        head, i = task // rows, task % rows
         place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
         _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
         start = first_value + head * head_dim
+        numbers, scales, biases = product[i, start : start + head_dim], column_scales[start:], bias[start:]
+        lanes, row, row_scale = keys[place, head, block], values[place, head, slots[i]], row_scales[i]
         for j in range(head_dim):
-            keys[place, head, block, j, lane] = _narrowed(key[j])
-            value = product[i, start + j] * (row_scales[i] * column_scales[start + j]) + bias[start + j]
-            values[place, head, slots[i], j] = _narrowed(value)
+            lanes[j, lane] = _narrowed(key[j])
+        for j in range(head_dim):
+            row[j] = _narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
 
 
 @compiled
@@ -187,44 +201,80 @@ def _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, rows, pre
         for k in range(starts[i], starts[i + 1]):
             _gather(own[:, prefix[i] + k - starts[i] :], group, rows, extras[k], 1, read_so_far)
         for g in range(group):
+            into = out[i, (head * group + g) * head_dim : (head * group + g + 1) * head_dim]
             for j in range(head_dim):
-                out[i, (head * group + g) * head_dim + j] = read_so_far[g, j]
+                into[j] = read_so_far[g, j]
 
 
 @compiled
-def read(sizes, scaled, norm, turned, keys, values, places, prefix, starts, extras, out, worker, workers):  # type: ignore[no-untyped-def]
+def side_by_side(sizes):  # type: ignore[no-untyped-def]
+    """How many rows are read for at once."""
+    return max(1, MOST // (sizes[0] // sizes[1]))
+
+
+@compiled
+def turns_alone(sizes):  # type: ignore[no-untyped-def]
+    """Whether what one key/value head's queries read is whole blocks, which can be rotated without the others."""
+    heads, kv_heads, head_dim = sizes
+    return heads // kv_heads * head_dim % block_size(heads * head_dim) == 0
+
+
+@compiled
+def quantize(sizes, factors, values, head_sizes, rows, scales, worker, workers):  # type: ignore[no-untyped-def]
+    """What was read, values (T, Q D), becomes uint8 rows (T, Q D) with scales (T,): of what this worker has read.
+
+    `factors` (Q D,) are in the values already where the heads turn alone.
+    """
+    heads, kv_heads, head_dim = sizes
+    if not turns_alone(sizes):
+        quantize_rows(values, factors, rows, scales, worker, workers)
+        return
+    own, count = heads // kv_heads * head_dim, values.shape[0]
+    for task in own_tasks(count, kv_heads, worker, workers):
+        head, i = task // count, task % count
+        scale = quantize_columns(values[i], head * own, (head + 1) * own, head_sizes, i, rows[i])
+        if head == 0:
+            scales[i] = scale
+
+
+@compiled
+def read(  # type: ignore[no-untyped-def]
+    sizes, scaled, norm, turned, keys, values, places, prefix, starts, extras, factors, out, head_sizes, worker, workers
+):
     """Let T rows read what was written: one worker's share.
 
     As `write`; `norm` is the queries'. For every row: the first `prefix` (T,) rows of its place, all of which it
     sees, and extras[starts[i]:starts[i + 1]], ascending, the slots of further rows it sees, itself the last.
-    `out` is (T, Q D). Rows of one place are read for side by side, as many as fit into the registers.
+    `out` is (T, Q D), times `factors` (Q D,) and rotated, head_sizes (G, >= T) taking the largest of each head, where
+    heads turn alone. Rows of one place are read for side by side, as many as fit into the registers.
     """
     heads, kv_heads, head_dim = sizes
-    group = heads // kv_heads
-    side_by_side = max(1, MOST // group)
+    group, at_once, size = heads // kv_heads, side_by_side(sizes), block_size(heads * head_dim)
+    alone = turns_alone(sizes)
     reach = 0
     for i in range(out.shape[0]):
         reach = max(reach, prefix[i] + starts[i + 1] - starts[i])
         if starts[i + 1] > starts[i]:
             reach = max(reach, extras[starts[i + 1] - 1] + 1)
-    most = side_by_side * group
+    most = at_once * group
     buffers = (
         np.empty((most, head_dim), np.float32),
         np.empty((most, reach + 2 * BLOCK), np.float32),
         np.empty((most, values.shape[3]), np.float32),
     )
-    chunks = (out.shape[0] + side_by_side - 1) // side_by_side
-    tasks = chunks * kv_heads
-    # Head by head, so that each worker reads the cached rows of as few of them as possible.
-    for task in range(tasks * worker // workers, tasks * (worker + 1) // workers):
-        head, chunk = task // chunks, task % chunks
-        first, end = out.shape[0] * chunk // chunks, out.shape[0] * (chunk + 1) // chunks
-        while first < end:
-            last = first + 1
-            while last < end and places[last] == places[first]:
-                last += 1
-            blocks, rows = keys[places[first], head], values[places[first], head]
-            _read_rows(
-                sizes, first, last, head, scaled, norm, turned, blocks, rows, prefix, starts, extras, out, buffers
-            )
-            first = last
+    rows, own = out.shape[0], own_tasks(out.shape[0], kv_heads, worker, workers)
+    task = own.start
+    while task < own.stop:
+        head, first = task // rows, task % rows
+        last = first + 1
+        while (
+            last < rows and last - first < at_once and task + last - first < own.stop and places[last] == places[first]
+        ):
+            last += 1
+        blocks, seen = keys[places[first], head], values[places[first], head]
+        _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, seen, prefix, starts, extras, out, buffers)
+        if alone:
+            left, right = head * group * head_dim, (head + 1) * group * head_dim
+            for i in range(first, last):
+                head_sizes[head, i] = turn(out[i], factors, out[i], left, right, size)
+        task += last - first

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from medusa_core.backbone.attention import BLOCK, value_width
+from medusa_core.backbone.products import aligned
 
 _GROWTH = 256  # rows: the cache grows by this much
 
@@ -22,8 +23,8 @@ class Blocks:
 
     def __init__(self, layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> None:
         blocks = -(-capacity // BLOCK)
-        self.keys: NDArray[np.uint16] = np.zeros((layers, places, kv_heads, blocks, head_dim, BLOCK), np.uint16)
-        self.values: NDArray[np.uint16] = np.zeros(
+        self.keys: NDArray[np.uint16] = aligned((layers, places, kv_heads, blocks, head_dim, BLOCK), np.uint16)
+        self.values: NDArray[np.uint16] = aligned(
             (layers, places, kv_heads, blocks * BLOCK, value_width(head_dim)), np.uint16
         )
 

@@ -22,6 +22,7 @@ _HERE = Path(__file__).parent
 _SOURCES = (
     "attention",
     "compiling",
+    "fused",
     "int8_pass",
     "kernels",
     "picking_kernel",

@@ -19,7 +19,7 @@ from medusa_core.backbone import lean, products
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
 from medusa_core.backbone.compiling import BUILD
-from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, new_rows, run_pass
+from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, first_rows, new_rows, run_pass
 from medusa_core.backbone.quantize import Int8Linear, Int8Linears, quantized
 from medusa_core.errors import ModelUnsupported
 
@@ -178,15 +178,17 @@ class Int8Backbone:
     def _rows(self, count: int) -> Rows:
         if count > _KEPT_ROWS:
             return self._new_rows(count)
-        if self._kept is None or len(self._kept.hidden) < count:
-            self._kept = self._new_rows(max(count, _KEPT_ROWS))
-        first: list[Any] = [array[:count] for array in self._kept]
-        return Rows(*first)
+        if self._kept is None or len(self._kept.sizes) < torch.get_num_threads():
+            self._kept = self._new_rows(_KEPT_ROWS)
+        return first_rows(self._kept, count)
 
     def _new_rows(self, count: int) -> Rows:
         attended = self._heads * self._head_dim
         qkv = attended + 2 * self._kv_heads * self._head_dim
-        return new_rows(count, self._embedding.shape[1], attended, self._width, max(qkv, 2 * self._width))
+        return new_rows(
+            count, self._embedding.shape[1], attended, self._width, max(qkv, 2 * self._width),
+            kv_heads=self._kv_heads, workers=torch.get_num_threads(),
+        )  # fmt: skip
 
 
 def _seen(positions: Ints, cached: int, mask: torch.Tensor | None) -> Seen:
@@ -219,10 +221,10 @@ def _room(layers: int, outputs: int, inputs: int) -> Product:
     width = products.padded(outputs)
     blocks, block = width // products.HERE.block, products.HERE.block
     return Product(
-        products.aligned(layers, blocks, inputs // products.GROUP, block, products.GROUP),
-        np.empty((layers, width), np.int32),
-        np.empty((layers, outputs), np.float32),
-        np.empty((layers, inputs), np.float32),
+        products.aligned((layers, blocks, inputs // products.GROUP, block, products.GROUP), np.int8),
+        products.aligned((layers, width), np.int32),
+        products.aligned((layers, outputs), np.float32),
+        products.aligned((layers, inputs), np.float32),
     )
 
 

@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.backbone import kernels
-from medusa_core.backbone.attention import read, write
+from medusa_core.backbone import attention, kernels
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.products import HERE, multiply, multiply_share, padded
+from medusa_core.backbone.products import HERE, aligned, multiply, multiply_share, padded
 from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.threads import in_parallel, wait_for_all
 
 BLOCK = HERE.block
+_LINE = 16  # floats of a line of memory
+_BY_PART = ("sizes", "sums", "attended_sizes", "gated_sizes")
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -56,11 +57,12 @@ class Rows(NamedTuple):
     """What a pass of T rows writes to between its products. S: blocks of a row, see `kernels.py`."""
 
     turned: Floats  # (T, H)
-    sizes: Floats  # (T, S)
-    sums: Floats  # (T, S)
+    sizes: Floats  # (workers, >= T)
+    sums: Floats  # (S, >= T)
     hidden: NDArray[np.uint8]  # (T, H)
     hidden_scales: Floats  # (T,)
     attended_values: Floats  # (T, Q D)
+    attended_sizes: Floats  # (G, >= T)
     attended: NDArray[np.uint8]
     attended_scales: Floats
     turned_gated: Floats  # (T, I)
@@ -70,28 +72,36 @@ class Rows(NamedTuple):
     product: Floats  # (T, the most outputs of a product)
 
 
-def new_rows(count: int, hidden: int, attended: int, width: int, outputs: int) -> Rows:
-    """For passes of `count` rows; `outputs` of its widest product."""
+def new_rows(count: int, hidden: int, attended: int, width: int, outputs: int, *, kv_heads: int, workers: int) -> Rows:
+    """For passes of `count` rows by up to `workers` workers; `outputs` of its widest product."""
 
     def floats(*shape: int) -> Floats:
-        return np.empty(shape, np.float32)
+        return aligned(shape, np.float32)
 
-    blocks, gated_blocks = hidden // block_size(hidden), width // block_size(width)
+    def by_part(parts: int) -> Floats:
+        return floats(parts, -(-count // _LINE) * _LINE)
+
     return Rows(
         turned=floats(count, hidden),
-        sizes=floats(count, blocks),
-        sums=floats(count, blocks),
-        hidden=np.empty((count, hidden), np.uint8),
+        sizes=by_part(workers),
+        sums=by_part(hidden // block_size(hidden)),
+        hidden=aligned((count, hidden), np.uint8),
         hidden_scales=floats(count),
         attended_values=floats(count, attended),
-        attended=np.empty((count, attended), np.uint8),
+        attended_sizes=by_part(kv_heads),
+        attended=aligned((count, attended), np.uint8),
         attended_scales=floats(count),
         turned_gated=floats(count, width),
-        gated_sizes=floats(count, gated_blocks),
-        gated=np.empty((count, width), np.uint8),
+        gated_sizes=by_part(workers),
+        gated=aligned((count, width), np.uint8),
         gated_scales=floats(count),
         product=floats(count, padded(outputs) + 16),
     )
+
+
+def first_rows(rows: Rows, count: int) -> Rows:
+    """Of them those for a pass of `count` rows; what stands by part is longer than needed."""
+    return Rows(*(array if name in _BY_PART else array[:count] for name, array in rows._asdict().items()))
 
 
 class Seen(NamedTuple):
@@ -113,14 +123,16 @@ def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-un
     scaled = (r.product, r.hidden_scales, w.qkv.scales[i], w.qkv_bias[i])
     kind = w.turns[i]
     turned = (w.eps, w.cos[kind], w.sin[kind], seen.positions)
-    write(w.sizes, scaled, w.k_norm[i], turned, keys[i], values[i], seen.places, seen.slots, worker, workers)
+    attention.write(w.sizes, scaled, w.k_norm[i], turned, keys[i], values[i], seen.places, seen.slots, worker, workers)
     wait_for_all()
-    read(
+    attention.read(
         w.sizes, scaled, w.q_norm[i], turned, keys[i], values[i], seen.places, seen.prefix,
-        seen.extra_starts, seen.extras, r.attended_values, worker, workers,
+        seen.extra_starts, seen.extras, w.out.factors[i], r.attended_values, r.attended_sizes, worker, workers,
     )  # fmt: skip
     wait_for_all()
-    kernels.quantize(r.attended_values, w.out.factors[i], r.attended, r.attended_scales, worker, workers)
+    attention.quantize(
+        w.sizes, w.out.factors[i], r.attended_values, r.attended_sizes, r.attended, r.attended_scales, worker, workers
+    )
     wait_for_all()
 
 
@@ -138,10 +150,11 @@ def _gate(i, w, r, worker, workers):  # type: ignore[no-untyped-def]
         multiply(r.hidden, weights, corrections, r.product, first // BLOCK, last // BLOCK)
         multiply(r.hidden, weights, corrections, r.product, up + first // BLOCK, up + last // BLOCK)
     kernels.gate_turn(
-        r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.turned_gated, r.gated_sizes, first, last
-    )
+        r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.turned_gated, r.gated_sizes, first, last,
+        worker,
+    )  # fmt: skip
     wait_for_all()
-    kernels.quantize_turned(r.turned_gated, r.gated_sizes, r.gated, r.gated_scales, first, last)
+    kernels.quantize_turned(r.turned_gated, r.gated_sizes[:workers], r.gated, r.gated_scales, first, last)
     wait_for_all()
 
 
@@ -159,21 +172,21 @@ def _add_product(x, rows, scales, product, i, r, first, last):  # type: ignore[n
 def _share(x, w, r, seen, keys, values, out, worker, workers):  # type: ignore[no-untyped-def]
     layers = w.turns.shape[0]
     first, last = kernels.own_columns(x.shape[1], worker, workers)
-    kernels.norm_turn(x, w.qkv.factors[0], r.turned, r.sizes, r.sums, first, last)
+    kernels.norm_turn(x, w.qkv.factors[0], r.turned, r.sizes, r.sums, first, last, worker)
     wait_for_all()
     for i in range(layers):
-        kernels.norm_quantize(r.turned, r.sizes, r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
+        kernels.norm_quantize(r.turned, r.sizes[:workers], r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
         wait_for_all()
         _attend(i, w, r, seen, keys, values, worker, workers)
         _add_product(x, r.attended, r.attended_scales, w.out, i, r, first, last)
-        kernels.norm_turn(x, w.gate_up.factors[i], r.turned, r.sizes, r.sums, first, last)
+        kernels.norm_turn(x, w.gate_up.factors[i], r.turned, r.sizes, r.sums, first, last, worker)
         wait_for_all()
-        kernels.norm_quantize(r.turned, r.sizes, r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
+        kernels.norm_quantize(r.turned, r.sizes[:workers], r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
         wait_for_all()
         _gate(i, w, r, worker, workers)
         _add_product(x, r.gated, r.gated_scales, w.down, i, r, first, last)
         following = w.qkv.factors[min(i + 1, layers - 1)]  # after the last layer only the sums are needed
-        kernels.norm_turn(x, following, r.turned, r.sizes, r.sums, first, last)
+        kernels.norm_turn(x, following, r.turned, r.sizes, r.sums, first, last, worker)
         wait_for_all()
     kernels.norm(x, w.norm, r.sums, w.eps, out, first, last)
 

@@ -10,7 +10,7 @@ Shapes: T rows, K inputs, N outputs. Knows nothing of models, layers or scales.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from medusa_core.backbone.compiling import compiled, features
 
+_Number = TypeVar("_Number", bound=np.generic)
 ZERO_POINT = 128  # of the uint8 rows
 _LINE, _AHEAD = 64, 4096  # bytes: of a line of the cache, and how far before its use memory is asked
 GROUP = 4  # inputs that one instruction multiplies and adds: what K must be a multiple of
@@ -201,12 +202,19 @@ def padded(outputs: int, kind: Instructions = HERE) -> int:
     return -(-outputs // kind.block) * kind.block
 
 
-def aligned(*shape: int) -> NDArray[np.int8]:
-    """Zeros that start where the widest register can be loaded from."""
-    size = int(np.prod(shape))
-    raw = np.zeros(size + 64, np.int8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].reshape(shape)
+def aligned(shape: tuple[int, ...], kind: type[_Number]) -> NDArray[_Number]:
+    """Zeros that start where a line of memory does: a register loaded across two lines takes twice as long."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    raw = np.zeros(size + _LINE, np.int8)
+    start = -raw.ctypes.data % _LINE
+    return raw[start : start + size].view(kind).reshape(shape)
+
+
+def aligned_copy(array: NDArray[_Number]) -> NDArray[_Number]:
+    """The same numbers, in C order, from the start of a line of memory on."""
+    copy = aligned(array.shape, array.dtype.type)
+    copy[...] = array
+    return copy
 
 
 def pack(weight: NDArray[np.int8], packed: NDArray[np.int8], kind: Instructions = HERE) -> NDArray[np.int32]:

@@ -68,7 +68,9 @@ class Int8Linears:
         made = [quantized(weight, largest_inputs) for weight in weights]
         self.outputs, self.inputs = made[0].values.shape
         width, block = products.padded(self.outputs), products.HERE.block
-        self._packed = products.aligned(len(made), width // block, self.inputs // products.GROUP, block, products.GROUP)
+        self._packed = products.aligned(
+            (len(made), width // block, self.inputs // products.GROUP, block, products.GROUP), np.int8
+        )
         self._corrections = np.stack(
             [products.pack(one.values, packed) for one, packed in zip(made, self._packed, strict=True)]
         )

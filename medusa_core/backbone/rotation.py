@@ -11,14 +11,10 @@ from typing import Any
 
 import torch
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
 
 LARGEST = 64
-_INDEX, _FLOAT = ir.IntType(64), ir.FloatType()
-_LANES = 16
 
 
 @compiled
@@ -37,9 +33,9 @@ def rotated(weight: torch.Tensor) -> torch.Tensor:
     return turned.reshape(weight.shape)
 
 
-def _butterflies(builder: Any, vectors: list[Any], lanes: int) -> list[Any]:
+def butterflies(builder: Any, vectors: list[Any], lanes: int) -> list[Any]:
     """The Hadamard transform of the numbers of `vectors`, one after the other; only sums and differences."""
-    kind = ir.VectorType(_FLOAT, lanes)
+    kind = ir.VectorType(ir.FloatType(), lanes)
     step = 1
     while step < lanes:
         order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [lane ^ step for lane in range(lanes)])
@@ -55,38 +51,3 @@ def _butterflies(builder: Any, vectors: list[Any], lanes: int) -> list[Any]:
                 vectors[i], vectors[i + step] = builder.fadd(a, b), builder.fsub(a, b)
         step *= 2
     return vectors
-
-
-def _rotate_block(builder: Any, address: Any, size: int) -> None:
-    lanes = min(size, _LANES)
-    kind = ir.VectorType(_FLOAT, lanes)
-    places = [
-        builder.inttoptr(builder.add(address, ir.Constant(_INDEX, 4 * start)), kind.as_pointer())
-        for start in range(0, size, lanes)
-    ]
-    vectors = _butterflies(builder, [builder.load(place, align=4) for place in places], lanes)
-    for place, vector in zip(places, vectors, strict=True):
-        builder.store(vector, place, align=4)
-
-
-def _rotate(_context: Any, address: Any, size: Any) -> Any:
-    """Rotate the `size` float32 at an address: 64, 32, 16, 8, 4 or 2; of other sizes nothing happens."""
-
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        end = builder.append_basic_block("rotated")
-        switch = builder.switch(values[1], end)
-        size = LARGEST
-        while size > 1:
-            block = builder.append_basic_block(f"block_{size}")
-            switch.add_case(ir.Constant(_INDEX, size), block)
-            builder.position_at_end(block)
-            _rotate_block(builder, values[0], size)
-            builder.branch(end)
-            size //= 2
-        builder.position_at_end(end)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp), generate
-
-
-rotate_block: Any = intrinsic(_rotate)

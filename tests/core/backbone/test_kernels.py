@@ -39,13 +39,13 @@ def quantized_rows(width: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     return np.zeros((ROWS, width), np.uint8), np.zeros(ROWS, np.float32)
 
 
-def stages(width: int) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """What the first half of a norm leaves to the second: turned rows, and by block their sizes and sums."""
+def stages(width: int, workers: int) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """What the first half of a norm leaves to the second: turned rows, sizes by worker, sums by block."""
     blocks = width // block_size(width)
     return (
         np.zeros((ROWS, width), np.float32),
-        np.zeros((ROWS, blocks), np.float32),
-        np.zeros((ROWS, blocks), np.float32),
+        np.full((workers, ROWS + 2), 1e9, np.float32),  # of an earlier pass
+        np.zeros((blocks, ROWS + 2), np.float32),
     )
 
 
@@ -90,10 +90,10 @@ def test_adding_norm_and_quantizing(width: int, workers: int) -> None:
     x = floats(ROWS, width)
     total = torch.from_numpy(x + y * row_scales[:, None] * column_scales)
     expected = F.rms_norm(total, (width,), torch.from_numpy(weight), float(EPS))
-    (rows, scales), (turned_rows, sizes, sums), out = quantized_rows(width), stages(width), np.zeros_like(x)
-    for first, last in shares(width, workers):
+    (rows, scales), (turned_rows, sizes, sums), out = quantized_rows(width), stages(width, workers), np.zeros_like(x)
+    for worker, (first, last) in enumerate(shares(width, workers)):
         kernels.add(x, y, row_scales, column_scales, first, last)
-        kernels.norm_turn(x, weight, turned_rows, sizes, sums, first, last)
+        kernels.norm_turn(x, weight, turned_rows, sizes, sums, first, last, worker)
     for first, last in shares(width, workers):
         kernels.norm_quantize(turned_rows, sizes, sums, EPS, rows, scales, first, last)
         kernels.norm(x, weight, sums, EPS, out, first, last)
@@ -108,9 +108,9 @@ def test_gate_and_quantize(width: int, workers: int) -> None:
     y, row_scales, column_scales = product(2 * width)
     row_scales *= 0.01
     factors = floats(width, seed=5)
-    (rows, scales), (turned_rows, sizes, _) = quantized_rows(width), stages(width)
-    for first, last in shares(width, workers):
-        kernels.gate_turn(y, row_scales, column_scales, factors, turned_rows, sizes, first, last)
+    (rows, scales), (turned_rows, sizes, _) = quantized_rows(width), stages(width, workers)
+    for worker, (first, last) in enumerate(shares(width, workers)):
+        kernels.gate_turn(y, row_scales, column_scales, factors, turned_rows, sizes, first, last, worker)
     for first, last in shares(width, workers):
         kernels.quantize_turned(turned_rows, sizes, rows, scales, first, last)
     gate, up = torch.from_numpy(y * row_scales[:, None] * column_scales).chunk(2, dim=-1)

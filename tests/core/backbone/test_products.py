@@ -32,7 +32,7 @@ def test_they_are_exact_at_the_extremes_for_any_number_of_rows_and_workers(
     rng = np.random.default_rng(0)
     weight = rng.choice([-127, -1, 0, 1, 127], (outputs, inputs)).astype(np.int8)
     weight[0], width = 127, products.padded(outputs, kind)
-    packed = products.aligned(width // kind.block, inputs // 4, kind.block, 4)
+    packed = products.aligned((width // kind.block, inputs // 4, kind.block, 4), np.int8)
     corrections = products.pack(weight, packed, kind)
     for count in (*range(1, 2 * kind.most_rows + 2), 65):
         rows = rng.integers(0, 256, (count, inputs)).astype(np.uint8)
@@ -47,4 +47,4 @@ def test_they_are_exact_at_the_extremes_for_any_number_of_rows_and_workers(
 
 
 def test_weights_start_where_registers_can_be_loaded_from() -> None:
-    assert all(products.aligned(3, n).ctypes.data % 64 == 0 for n in range(1, 40))
+    assert all(products.aligned((3, n), np.float32).ctypes.data % 64 == 0 for n in range(1, 40))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.rotation import block_size, rotate_block, rotated
+from medusa_core.backbone.kernels import turn
+from medusa_core.backbone.rotation import block_size, rotated
 
 
 @compiled
-def rotate(values, size):  # type: ignore[no-untyped-def]
+def rotate(values, ones, size):  # type: ignore[no-untyped-def]
     for i in range(values.shape[0]):
-        for start in range(0, values.shape[1], size):
-            rotate_block(values[i].ctypes.data + 4 * start, size)
+        turn(values[i], ones, values[i], 0, values.shape[1], size)
+
+
+def ones(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.ones(values.shape[1], np.float32)
 
 
 @pytest.mark.parametrize("inputs", [128, 576, 96, 48, 40, 4, 6, 7])
@@ -22,7 +27,7 @@ def test_products_stay_as_they_are(inputs: int) -> None:
     generator = torch.Generator().manual_seed(inputs)
     weight, rows = torch.randn(20, inputs, generator=generator), torch.randn(5, inputs, generator=generator)
     turned = rows.clone()
-    rotate(turned.numpy(), block_size(inputs))
+    rotate(turned.numpy(), ones(turned.numpy()), block_size(inputs))
     torch.testing.assert_close(turned @ rotated(weight).T, rows @ weight.T, rtol=1e-4, atol=1e-4)
     assert torch.equal(turned, rows) == (block_size(inputs) == 1)
 
@@ -30,7 +35,7 @@ def test_products_stay_as_they_are(inputs: int) -> None:
 def test_one_large_number_is_spread_over_all_of_its_block() -> None:
     values = np.zeros((1, 128), np.float32)
     values[0, 70] = 3
-    rotate(values, 64)
+    rotate(values, ones(values), 64)
     assert (np.abs(values[0, 64:]) == 3).all()
     assert (values[0, :64] == 0).all()
 

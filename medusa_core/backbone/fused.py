@@ -1,0 +1,205 @@
+"""What happens to the columns of a row in registers, without a detour through memory: scale, gate, rotate, round.
+
+Every number is computed by the operations that are written here, in this order, on vectors of one size whatever the
+processor's own is, so a row's result depends on nothing but the row. Knows nothing of products or of what rows mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from medusa_core.backbone.rotation import LARGEST, butterflies
+
+LANES = 16
+_INDEX, _FLOAT, _WORD, _BYTE = ir.IntType(64), ir.FloatType(), ir.IntType(32), ir.IntType(8)
+_Load = Callable[[Any, int], Any]  # the vector of so many numbers at an offset in bytes, as it is to be rotated
+
+
+def _vector(lanes: int) -> ir.VectorType:
+    return ir.VectorType(_FLOAT, lanes)
+
+
+def _all(number: float, lanes: int) -> ir.Constant:
+    return ir.Constant(_vector(lanes), [number] * lanes)
+
+
+def _loaded(builder: Any, base: Any, offset: Any, lanes: int) -> Any:
+    place = builder.inttoptr(builder.add(base, offset), _vector(lanes).as_pointer())
+    return builder.load(place, align=4)
+
+
+def _spread(builder: Any, number: Any, lanes: int) -> Any:
+    nothing = ir.Constant(_vector(lanes), ir.Undefined)
+    alone = builder.insert_element(nothing, number, ir.Constant(_WORD, 0))
+    return builder.shuffle_vector(alone, nothing, ir.Constant(ir.VectorType(_WORD, lanes), [0] * lanes))
+
+
+def _called(builder: Any, name: str, lanes: int, *values: Any) -> Any:
+    kind = ir.FunctionType(_vector(lanes), [_vector(lanes)] * len(values))
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{lanes}f32"), values)
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _largest_of(builder: Any, vector: Any, lanes: int) -> Any:
+    """The largest number of a vector."""
+    step = lanes // 2
+    while step:
+        order = ir.Constant(ir.VectorType(_WORD, lanes), [(lane + step) % lanes for lane in range(lanes)])
+        vector = _larger(builder, vector, builder.shuffle_vector(vector, vector, order))
+        step //= 2
+    return builder.extract_element(vector, ir.Constant(_WORD, 0))
+
+
+def _blocks(builder: Any, into: Any, count: Any, size: int, load: _Load) -> Any:
+    """Load, rotate and store `count` numbers in blocks of `size`; the largest size of any of them."""
+    lanes = min(size, LANES)
+    before, loop, done = builder.block, builder.append_basic_block("block"), builder.append_basic_block("rotated")
+    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
+    builder.position_at_end(loop)
+    start, most = builder.phi(_INDEX), builder.phi(_vector(lanes))
+    offsets = [
+        builder.mul(builder.add(start, ir.Constant(_INDEX, first)), ir.Constant(_INDEX, 4))
+        for first in range(0, size, lanes)
+    ]
+    vectors = butterflies(builder, [load(offset, lanes) for offset in offsets], lanes)
+    so_far = most
+    for offset, vector in zip(offsets, vectors, strict=True):
+        builder.store(vector, builder.inttoptr(builder.add(into, offset), vector.type.as_pointer()), align=4)
+        so_far = _larger(builder, so_far, _called(builder, "fabs", lanes, vector))
+    following = builder.add(start, ir.Constant(_INDEX, size))
+    start.add_incoming(ir.Constant(_INDEX, 0), before)
+    start.add_incoming(following, loop)
+    most.add_incoming(_all(0.0, lanes), before)
+    most.add_incoming(so_far, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+    builder.position_at_end(done)
+    result = builder.phi(_vector(lanes))
+    result.add_incoming(_all(0.0, lanes), before)
+    result.add_incoming(so_far, loop)
+    return _largest_of(builder, result, lanes)
+
+
+def _by_size(builder: Any, into: Any, count: Any, size: Any, load: _Load) -> Any:
+    """`_blocks` for the `size` that is known only when it runs: a power of two up to 64."""
+    end = builder.append_basic_block("end")
+    sizes = [LARGEST >> shift for shift in range(LARGEST.bit_length())]
+    blocks = {each: builder.append_basic_block(f"of_{each}") for each in sizes}
+    switch = builder.switch(size, blocks[1])
+    results = []
+    for each, block in blocks.items():
+        if each > 1:
+            switch.add_case(ir.Constant(_INDEX, each), block)
+        builder.position_at_end(block)
+        result = _blocks(builder, into, count, each, load)
+        results.append((result, builder.block))
+        builder.branch(end)
+    builder.position_at_end(end)
+    found = builder.phi(_FLOAT)
+    for result, block in results:
+        found.add_incoming(result, block)
+    return found
+
+
+def _turn(_context: Any, values: Any, factors: Any, into: Any, count: Any, size: Any) -> Any:
+    """into = the rotated blocks of values * factors; returns the largest size. All given by their addresses.
+
+    Arguments: values, factors, into (float32 each), how many (whole blocks), and the blocks' size.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, factors, into, count, size = arguments
+
+        def load(offset: Any, lanes: int) -> Any:
+            return builder.fmul(_loaded(builder, values, offset, lanes), _loaded(builder, factors, offset, lanes))
+
+        return _by_size(builder, into, count, size, load)
+
+    return types.float32(*[types.intp] * 5), generate
+
+
+def _exp(builder: Any, x: Any, lanes: int) -> Any:
+    """exp(x): a polynomial of degree 5 for 2 ** fraction, within 3e-6, times a power of two made of its bits."""
+    b, words = builder, ir.VectorType(_WORD, lanes)
+    low, high = _all(-126.0, lanes), _all(126.0, lanes)
+    t = b.fmul(x, _all(1.44269504, lanes))
+    t = _larger(b, t, low)
+    t = b.select(b.fcmp_ordered("<", t, high), t, high)
+    whole = _called(b, "floor", lanes, b.fadd(t, _all(0.5, lanes)))
+    f = b.fsub(t, whole)
+    p: Any = _all(0.00133336, lanes)
+    for coefficient in (0.00961813, 0.05550411, 0.24022651, 0.69314718, 1.0):
+        p = b.fadd(_all(coefficient, lanes), b.fmul(f, p))
+    power = b.add(b.fptosi(whole, words), ir.Constant(words, [127] * lanes))
+    return b.fmul(p, b.bitcast(b.shl(power, ir.Constant(words, [23] * lanes)), _vector(lanes)))
+
+
+def _gate(
+    _context: Any, gates: Any, ups: Any, row_scale: Any, gate_scales: Any, up_scales: Any, factors: Any, into: Any,
+    count: Any, size: Any,
+) -> Any:  # fmt: skip
+    """into = the rotated blocks of SiLU(gates) * ups * factors, the first two scaled; returns the largest size.
+
+    Arguments, but for the row's scale and the last two addresses of float32: gates, ups, the row's scale, scales of the
+    gates' and of the ups' columns, factors, into, how many (whole blocks), and the blocks' size.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        gates, ups, row_scale, gate_scales, up_scales, factors, into, count, size = arguments
+
+        def load(offset: Any, lanes: int) -> Any:
+            def at(base: Any) -> Any:
+                return _loaded(builder, base, offset, lanes)
+
+            b, scale, one = builder, _spread(builder, row_scale, lanes), _all(1.0, lanes)
+            gate = b.fmul(at(gates), b.fmul(scale, at(gate_scales)))
+            up = b.fmul(at(ups), b.fmul(scale, at(up_scales)))
+            shut = b.fadd(one, _exp(b, b.fneg(gate), lanes))
+            return b.fmul(b.fmul(b.fdiv(gate, shut), up), at(factors))
+
+        return _by_size(builder, into, count, size, load)
+
+    addresses = [types.intp, types.intp, types.float32, *[types.intp] * 6]
+    return types.float32(*addresses), generate
+
+
+def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> Any:
+    """into (uint8) = values * factor + 128, rounded to the nearest; addresses, and a multiple of 16 of numbers.
+
+    Arguments: values (float32, at most 127 / factor in size), factor, into, how many.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values, factor, into, count = arguments
+        words, bytes_ = ir.VectorType(_WORD, LANES), ir.VectorType(_BYTE, LANES)
+        scale = _spread(builder, factor, LANES)
+        before, loop, done = builder.block, builder.append_basic_block("numbers"), builder.append_basic_block("rounded")
+        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
+        builder.position_at_end(loop)
+        start = builder.phi(_INDEX)
+        numbers = _loaded(builder, values, builder.mul(start, ir.Constant(_INDEX, 4)), LANES)
+        # All are above 0 here, so cutting off what is behind the point is rounding down.
+        raised = builder.fadd(builder.fmul(numbers, scale), _all(128.5, LANES))
+        rounded = builder.trunc(builder.fptosi(raised, words), bytes_)
+        builder.store(rounded, builder.inttoptr(builder.add(into, start), bytes_.as_pointer()), align=1)
+        following = builder.add(start, ir.Constant(_INDEX, LANES))
+        start.add_incoming(ir.Constant(_INDEX, 0), before)
+        start.add_incoming(following, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.float32, types.intp, types.intp), generate
+
+
+turn_row: Any = intrinsic(_turn)
+gate_row: Any = intrinsic(_gate)
+round_row: Any = intrinsic(_round)
+__all__: Sequence[str] = ("gate_row", "round_row", "turn_row")

@@ -1,0 +1,87 @@
+"""What is done to a row in registers, against its definition: every size of block, and columns in the middle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from medusa_core.backbone.compiling import compiled
+from medusa_core.backbone.fused import LANES, gate_row, round_row, turn_row
+from medusa_core.backbone.rotation import LARGEST
+
+SIZES = [LARGEST >> shift for shift in range(LARGEST.bit_length())]
+
+
+@compiled
+def turn(values, factors, into, first, last, size):  # type: ignore[no-untyped-def]
+    at = 4 * first
+    return turn_row(values.ctypes.data + at, factors.ctypes.data + at, into.ctypes.data + at, last - first, size)
+
+
+@compiled
+def gate(gates, ups, row_scale, gate_scales, up_scales, factors, into, size):  # type: ignore[no-untyped-def]
+    return gate_row(
+        gates.ctypes.data, ups.ctypes.data, row_scale, gate_scales.ctypes.data, up_scales.ctypes.data,
+        factors.ctypes.data, into.ctypes.data, into.shape[0], size,
+    )  # fmt: skip
+
+
+@compiled
+def rounded(values, factor, into, count):  # type: ignore[no-untyped-def]
+    round_row(values.ctypes.data, factor, into.ctypes.data, count)
+
+
+def floats(count: int, seed: int, scale: float = 1.0) -> NDArray[np.float32]:
+    return (np.random.default_rng(seed).standard_normal(count) * scale).astype(np.float32)
+
+
+def hadamard(values: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    """By definition: signs by the common bits of two indices."""
+    signs = np.array([[(-1.0) ** (i & j).bit_count() for i in range(size)] for j in range(size)])
+    return (values.astype(np.float64).reshape(-1, size) @ signs).reshape(-1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_scaling_and_rotating_columns_in_the_middle(size: int) -> None:
+    values, factors, into = floats(6 * size, 0, 5), floats(6 * size, 1), np.full(6 * size, 7, np.float32)
+    first, last = size, 4 * size
+    largest = turn(values, factors, into, first, last, size)
+    expected = hadamard((values * factors)[first:last], size)
+    np.testing.assert_allclose(into[first:last], expected, rtol=1e-4, atol=1e-4)
+    assert largest == np.abs(into[first:last]).max()
+    assert (into[:first] == 7).all()
+    assert (into[last:] == 7).all()
+
+
+def test_no_columns_have_no_size() -> None:
+    values = floats(64, 0)
+    into = values.copy()
+    assert turn(values, values, into, 32, 32, 32) == 0
+    assert (into == values).all()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_gating(size: int) -> None:
+    count = 3 * size
+    gates, ups = np.round(floats(count, 2, 900)), np.round(floats(count, 3, 900))
+    gates[0], gates[-1] = -1e5, 1e5
+    gate_scales, up_scales, factors = np.abs(floats(count, 4)), np.abs(floats(count, 5)), floats(count, 6)
+    into, scale = np.empty(count, np.float32), np.float32(0.01)
+    largest = gate(gates, ups, scale, gate_scales, up_scales, factors, into, size)
+    wanted = F.silu(torch.from_numpy(gates * scale * gate_scales)) * torch.from_numpy(ups * scale * up_scales * factors)
+    expected = hadamard(wanted.numpy(), size)
+    np.testing.assert_allclose(into, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+    assert largest == np.abs(into).max()
+
+
+def test_rounding_to_the_nearest_byte() -> None:
+    values = np.linspace(-2, 2, 1600, dtype=np.float32)
+    into, factor = np.full(1600, 3, np.uint8), np.float32(63.5)
+    rounded(values, factor, into, 1600 - LANES)
+    exact = np.floor(values * factor + np.float32(128.5)).astype(np.uint8)
+    assert (into[:-LANES] == exact[:-LANES]).all()
+    assert (into[-LANES:] == 3).all(), "no further than told"
+    assert (into.min(), exact.max()) == (1, 255)
