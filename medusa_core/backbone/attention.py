@@ -18,10 +18,11 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.kernels import exp_row, mean_square, quantize_columns, turn
+from medusa_core.backbone.fused import exp_row
+from medusa_core.backbone.kernels import mean_square, quantize_columns, turn
 from medusa_core.backbone.kernels import quantize as quantize_rows
 from medusa_core.backbone.rotation import block_size
-from medusa_core.backbone.weighted import LOWEST, MOST, TILE, add_weighted, largest, total
+from medusa_core.backbone.weighted import LOWEST, MOST, TILE, add_weighted, largest
 
 BLOCK = 64  # keys: four of the widest registers, so that four sums can run side by side
 _F = np.float32
@@ -52,12 +53,7 @@ def _narrowed(value):  # type: ignore[no-untyped-def]
 def _softmax(scores):  # type: ignore[no-untyped-def]
     """exp(scores - their maximum) / their sum, in place; a whole number of blocks."""
     count = scores.shape[0]
-    peak = largest(scores.ctypes.data, count)
-    for k in range(count):
-        scores[k] -= peak
-    bits = np.empty(count, np.int32)
-    exp_row(scores, bits, bits.view(np.float32))
-    inverse = _F(1.0) / total(scores.ctypes.data, count)
+    inverse = _F(1.0) / exp_row(scores.ctypes.data, count, largest(scores.ctypes.data, count))
     for k in range(count):
         scores[k] *= inverse
 

@@ -14,6 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.rotation import LARGEST, butterflies
+from medusa_core.backbone.weighted import FOLDED
 
 LANES = 16
 _INDEX, _FLOAT, _WORD, _BYTE = ir.IntType(64), ir.FloatType(), ir.IntType(32), ir.IntType(8)
@@ -199,7 +200,51 @@ def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> An
     return types.void(types.intp, types.float32, types.intp, types.intp), generate
 
 
+def _exp_row(_context: Any, address: Any, count: Any, peak: Any) -> Any:
+    """The float32 at an address become exp(number - peak), whose sum is returned, taken in one order.
+
+    Arguments: the address, how many (a multiple of 32), and the largest of them.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, count, peak = arguments
+        most = _spread(builder, peak, LANES)
+        before, loop, done = builder.block, builder.append_basic_block("powers"), builder.append_basic_block("summed")
+        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
+        builder.position_at_end(loop)
+        start = builder.phi(_INDEX)
+        sums = [builder.phi(_vector(LANES)) for _ in range(FOLDED // LANES)]
+        new = []
+        for i, so_far in enumerate(sums):
+            offset = builder.mul(builder.add(start, ir.Constant(_INDEX, i * LANES)), ir.Constant(_INDEX, 4))
+            power = _exp(builder, builder.fsub(_loaded(builder, address, offset, LANES), most), LANES)
+            place = builder.inttoptr(builder.add(address, offset), power.type.as_pointer())
+            builder.store(power, place, align=4)
+            new.append(builder.fadd(so_far, power))
+        following = builder.add(start, ir.Constant(_INDEX, FOLDED))
+        start.add_incoming(ir.Constant(_INDEX, 0), before)
+        start.add_incoming(following, loop)
+        for so_far, added in zip(sums, new, strict=True):
+            so_far.add_incoming(_all(0.0, LANES), before)
+            so_far.add_incoming(added, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+        builder.position_at_end(done)
+        ends = [builder.phi(_vector(LANES)) for _ in new]
+        for end, added in zip(ends, new, strict=True):
+            end.add_incoming(_all(0.0, LANES), before)
+            end.add_incoming(added, loop)
+        summed, step = builder.fadd(*ends), LANES // 2
+        while step:
+            order = ir.Constant(ir.VectorType(_WORD, LANES), [(lane + step) % LANES for lane in range(LANES)])
+            summed = builder.fadd(summed, builder.shuffle_vector(summed, summed, order))
+            step //= 2
+        return builder.extract_element(summed, ir.Constant(_WORD, 0))
+
+    return types.float32(types.intp, types.intp, types.float32), generate
+
+
+exp_row: Any = intrinsic(_exp_row)
 turn_row: Any = intrinsic(_turn)
 gate_row: Any = intrinsic(_gate)
 round_row: Any = intrinsic(_round)
-__all__: Sequence[str] = ("gate_row", "round_row", "turn_row")
+__all__: Sequence[str] = ("exp_row", "gate_row", "round_row", "turn_row")

@@ -124,25 +124,6 @@ def norm(x, weight, sums, eps, out, first, last):  # type: ignore[no-untyped-def
 
 
 @compiled
-def exp_row(values, bits, powers):  # type: ignore[no-untyped-def]
-    """values = exp(values). `bits` (int32) and `powers` (float32) share their memory, as long as `values`.
-
-    A polynomial of degree 5 for 2 ** fraction, within 3e-6, times a power of two put together from its bits: unlike
-    calls of exp, it runs on many values at once.
-    """
-    for k in range(values.shape[0]):
-        t = min(max(values[k] * _F(1.44269504), _F(-126.0)), _F(126.0))
-        whole = np.floor(t + _F(0.5))
-        f = t - whole
-        bits[k] = (np.int32(whole) + np.int32(127)) << np.int32(23)
-        p = _F(0.00961813) + f * _F(0.00133336)
-        p = _F(0.69314718) + f * (_F(0.24022651) + f * (_F(0.05550411) + f * p))
-        values[k] = _F(1.0) + f * p
-    for k in range(values.shape[0]):
-        values[k] *= powers[k]
-
-
-@compiled
 def gate_turn(product, row_scales, column_scales, factors, turned, sizes, first, last, worker):  # type: ignore[no-untyped-def]
     """SiLU(gate) * up * factors (I,) of a product (T, >= 2 I), gate first -> `turned` (T, I), its `sizes`."""
     width = factors.shape[0]

@@ -19,7 +19,7 @@ from medusa_core.backbone.compiling import features
 _HALF, _WORD, _INDEX, _FLOAT = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 _LANES = 16 if features().get("avx512f") else 8
 TILE = 2 * _LANES  # numbers of a row that are summed at once
-FOLDED = 32  # numbers that `largest`, `total`, `largest_size` and `squares` take at once
+FOLDED = 32  # numbers that `largest` and `squares` take at once
 LOWEST = -1e30  # below every score
 MOST = 6  # sets of weights at once: two sums each, within the registers there are
 
@@ -176,18 +176,9 @@ def _sum(builder: Any, a: Any, b: Any) -> Any:
     return builder.fadd(a, b)
 
 
-def _larger_size(builder: Any, so_far: Any, numbers: Any) -> Any:
-    size = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(numbers.type, [numbers.type]), f"llvm.fabs.v{_LANES}f32"
-    )
-    return _larger(builder, so_far, builder.call(size, [numbers]))
-
-
 def _sum_of_squares(builder: Any, so_far: Any, numbers: Any) -> Any:
     return builder.fadd(so_far, builder.fmul(numbers, numbers))
 
 
 largest: Any = _folding("largest", (_larger, _larger), LOWEST)
-total: Any = _folding("total", (_sum, _sum), 0.0)
-largest_size: Any = _folding("largest_size", (_larger_size, _larger), 0.0)
 squares: Any = _folding("squares", (_sum_of_squares, _sum), 0.0)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.fused import LANES, gate_row, round_row, turn_row
+from medusa_core.backbone.fused import LANES, exp_row, gate_row, round_row, turn_row
 from medusa_core.backbone.rotation import LARGEST
+from medusa_core.backbone.weighted import FOLDED
 
 SIZES = [LARGEST >> shift for shift in range(LARGEST.bit_length())]
 
@@ -32,6 +33,11 @@ def gate(gates, ups, row_scale, gate_scales, up_scales, factors, into, size):  #
 @compiled
 def rounded(values, factor, into, count):  # type: ignore[no-untyped-def]
     round_row(values.ctypes.data, factor, into.ctypes.data, count)
+
+
+@compiled
+def exp(values, peak):  # type: ignore[no-untyped-def]
+    return exp_row(values.ctypes.data, values.shape[0], peak)
 
 
 def floats(count: int, seed: int, scale: float = 1.0) -> NDArray[np.float32]:
@@ -85,3 +91,20 @@ def test_rounding_to_the_nearest_byte() -> None:
     assert (into[:-LANES] == exact[:-LANES]).all()
     assert (into[-LANES:] == 3).all(), "no further than told"
     assert (into.min(), exact.max()) == (1, 255)
+
+
+def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
+    values = np.linspace(-80, 80, 992, dtype=np.float32)
+    for peak in (0.0, 3.5):
+        found = values.copy()
+        summed = exp(found, np.float32(peak))
+        exact = np.exp(values.astype(np.float64) - peak)
+        np.testing.assert_allclose(found, exact, rtol=2e-4)
+        near = np.abs(values - peak) < 10
+        np.testing.assert_allclose(found[near], exact[near], rtol=2e-5)
+        np.testing.assert_allclose(summed, found.sum(dtype=np.float64), rtol=1e-5)
+    far = np.full(FOLDED, -1e30, np.float32)
+    far[0] = 1e4
+    assert np.isfinite(exp(far, np.float32(0)))
+    assert far[1] < 1e-30
+    assert exp(far[:0], np.float32(0)) == 0

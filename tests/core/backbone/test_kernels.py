@@ -125,17 +125,3 @@ def test_scale(biased: bool) -> None:
     for worker in range(3):
         kernels.scale(y, row_scales, column_scales, bias, worker, 3)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-4)
-
-
-def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
-    values = np.linspace(-80, 80, 1003, dtype=np.float32)
-    found, bits = values.copy(), np.empty(1003, np.int32)
-    kernels.exp_row(found, bits, bits.view(np.float32))
-    exact = np.exp(values.astype(np.float64))
-    np.testing.assert_allclose(found, exact, rtol=2e-4)
-    near = np.abs(values) < 10
-    np.testing.assert_allclose(found[near], exact[near], rtol=2e-5)
-    far = np.array([-1e30, 1e4], np.float32)
-    kernels.exp_row(far, bits[:2], bits.view(np.float32)[:2])
-    assert far[0] < 1e-30
-    assert np.isfinite(far[1])
