@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -33,6 +32,7 @@ from medusa_core.hub import fitting
 from medusa_core.opening import open_chat
 from medusa_core.testing import ReplayChat, scripted_reply
 from medusa_core.tiny import END_ID, save_tiny_model, tiny_tokenizer
+from tests.app.test_drops import drop
 from tests.core.hub.conftest import FakeHub, Repo, tiny_llama, write_gguf
 
 Start = Callable[..., Application]
@@ -245,12 +245,7 @@ def test_a_dropped_folder_is_imported_and_verified(start: Start, tiny: Path, tmp
     source.symlink_to(tiny)
     app = start()
     manager = opened(app, qtbot)
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(source))])
-    drop = QDropEvent(
-        QPointF(9, 9), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    )
-    QApplication.sendEvent(manager, drop)
+    drop(manager, source)
     qtbot.waitUntil(lambda: at_rest(app) and len(manager.things) == 1, timeout=9000)
     (row,) = manager.things.values()
     row.check_action.trigger()
