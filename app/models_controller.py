@@ -14,10 +14,9 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
-from app import durations
 from app.controller import Controller, Phase
 from app.library_jobs import HubSource, checking, discarding, exporting, getting, importing, looking, removing
-from app.memory import in_words
+from app.library_words import SEPARATOR, check_words, exported_words, progress_words
 from app.shelf import Export, Exported, FileChoice, NotFitting, NotHolding, Shelf, Thing, Wanted, size_words
 from app.task_queue import TaskQueue
 from app.views.model_manager import ModelManager
@@ -29,11 +28,9 @@ from medusa_core.fit import held_bytes
 from medusa_core.hub import DEFAULT
 from medusa_core.hub.address import read_address
 from medusa_core.hub.check import CheckReport
-from medusa_core.hub.client import DownloadProgress
 
 _LOOK = "look"
-_SEPARATOR = "  ·  "
-_LEFT_OUT = {"pairs": "the correction by the token before", "vocabulary": "the limit to frequent tokens"}
+_PAUSING = f"pausing{SEPARATOR}"
 
 
 class ModelsController(QObject):
@@ -128,7 +125,9 @@ class ModelsController(QObject):
 
     def reveal(self, key: str) -> None:
         """Show its folder in the system's file manager."""
-        QDesktopServices.openUrl(QUrl.fromLocalFile(key))
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(key)):
+            self._checks[key] = f"No program opens folders here. It is {key}"
+            self._show()
 
     def export(self, key: str, to: str, into: Path) -> None:
         """Write heads for another program into a new folder of `into`."""
@@ -190,7 +189,10 @@ class ModelsController(QObject):
             self._run_aside(f"import:{source}", source.name, importing(source, self._cache))
 
     def pause(self, key: str) -> None:
-        """Stop a download; what came stays."""
+        """Stop a download; what came stays. A connection that says nothing takes a while to be left."""
+        if self.downloads.running == key:
+            text = f"{_PAUSING}{self.transfers[key].text}"
+            self._set(replace(self.transfers[key], text=text, can_pause=False))
         self.downloads.stop(key)
 
     def resume(self, key: str) -> None:
@@ -229,12 +231,13 @@ class ModelsController(QObject):
             if key.startswith("discard:"):
                 self.look()
             return
+        self.transfers[key] = replace(self.transfers[key], can_pause=key in self._wanted)  # again
         if isinstance(result, Failure):
             self._set(replace(self.transfers[key], state=State.FAILED, text=result.message))
         elif isinstance(result, NotFitting):
             self._set(replace(self.transfers[key], state=State.REFUSED, text=result.message))
         elif isinstance(result, FileChoice):
-            choices = tuple((name, f"{name}{_SEPARATOR}{size_words(size)}") for name, size in result.files.items())
+            choices = tuple((name, f"{name}{SEPARATOR}{size_words(size)}") for name, size in result.files.items())
             text = "This comes in GGUF files: choose the one to get."
             self._set(replace(self.transfers[key], state=State.REFUSED, text=text, choices=choices))
         elif isinstance(result, NotHolding):
@@ -249,8 +252,8 @@ class ModelsController(QObject):
         if key in self._cancelled or key not in self._wanted:
             self._forget(key)
         else:
-            text = self.transfers[key].text or "nothing yet"
-            self._set(replace(self.transfers[key], state=State.PAUSED, text=f"paused{_SEPARATOR}{text}"))
+            text = self.transfers[key].text.removeprefix(_PAUSING) or "nothing yet"
+            self._set(replace(self.transfers[key], state=State.PAUSED, text=f"paused{SEPARATOR}{text}"))
 
     def _take_success(self, key: str, result: object) -> None:
         if isinstance(result, CheckReport):
@@ -275,7 +278,7 @@ class ModelsController(QObject):
             key = f"get:{broken.name}"
             if key not in self.transfers and not self.library.has(f"discard:{broken.name}"):
                 self._wanted[key] = Wanted(broken.repo, broken.gguf, broken.revision)
-                text = f"paused{_SEPARATOR}{size_words(broken.done)} of {size_words(broken.total)}"
+                text = f"paused{SEPARATOR}{size_words(broken.done)} of {size_words(broken.total)}"
                 share = broken.done / broken.total if broken.total else None
                 self.transfers[key] = Transfer(key, broken.name, State.PAUSED, text, share, can_pause=True)
         self._show()
@@ -326,37 +329,11 @@ class ModelsController(QObject):
         if config is None:
             return {}
         words = "being loaded" if self._controller.phase is Phase.LOADING else "in use"
-        named = {"model": config.model, "heads": config.heads}
+        model = self._controller.model  # which knows what "default" came to
+        named = {"model": config.model, "heads": config.heads if model is None else model.info.heads_name}
         return {thing.key: words for thing in self.shelf.things if _means(named[thing.entry.kind], thing)}
 
 
 def _means(setting: str, thing: Thing) -> bool:
     """Whether a setting names this thing."""
     return setting in (thing.setting, thing.entry.name) or Path(setting).expanduser() == thing.entry.folder
-
-
-def progress_words(event: Progress) -> str:
-    """How far something is, how fast it goes, and how long it takes."""
-    if event.unit != "bytes" or not event.total:
-        return event.stage
-    parts = [f"{in_words(round(event.done))} of {in_words(round(event.total))}"]
-    if isinstance(event, DownloadProgress):
-        if event.rate > 0:
-            parts.append(f"{event.rate / 1e6:.1f} MB/s")
-        if event.seconds_left is not None:
-            parts.append(f"{durations.in_words(event.seconds_left)} left")
-    return _SEPARATOR.join([*parts, event.stage])
-
-
-def exported_words(exported: Exported) -> str:
-    """What was written where."""
-    without = " and ".join(_LEFT_OUT[name] for name in exported.left_out)
-    return f"Written to {exported.folder}{', without ' if without else ''}{without}."
-
-
-def check_words(report: CheckReport) -> str:
-    """What verifying found."""
-    if not report.whole:
-        return f"Damaged: {'; '.join(report.problems)}. Remove it and get it again."
-    compared = f"{report.files} files as they arrived" if report.files else "no checksums to compare with"
-    return f"Whole: {compared}, {report.tensors} tensors."

@@ -16,6 +16,7 @@ from medusa_core.cli_options import add_model_options, defaults, field_help, fin
 from medusa_core.cli_report import measured_report, report_lines, share_table
 from medusa_core.config import CalibrateConfig, ExpectConfig, ModelConfig
 from medusa_core.errors import CheckpointError, ConfigError
+from medusa_core.hub.suiting import suiting_heads
 from medusa_core.opening import open_chat
 from medusa_core.theory import (
     effective_accuracy,
@@ -130,9 +131,14 @@ def _expect_lines(config: ExpectConfig) -> list[str]:
 
 def _calibrate(options: argparse.Namespace) -> int:
     config = CalibrateConfig(**{name: getattr(options, name) for name in _OPTIONS})
-    folder = hub.heads_folder(options.heads, options.cache or hub.default_cache())
+    cache, heads = options.cache or hub.default_cache(), options.heads
+    if heads == hub.DEFAULT and options.model != hub.DEFAULT:
+        of = finish(hub.model_folder(options.model, cache))
+        heads = suiting_heads(of, of.resolve().name, cache)
+    folder = hub.heads_folder(heads, cache)
     if folder is None:
-        raise ConfigError(f"--heads {options.heads} names no heads; name the folder of those to calibrate")
+        found = f"and none suit {options.model}" if options.heads == hub.DEFAULT else "and names no heads"
+        raise ConfigError(f"--heads is {options.heads}, {found}; name the folder of those to calibrate")
     from medusa_core.calibrate.store import check_store, store, store_copy
     from medusa_core.train.room import check_out
 
@@ -142,8 +148,8 @@ def _calibrate(options: argparse.Namespace) -> int:
     check_store(place, out, hub.resources_folder())
     if options.out is not None:
         check_out(out)
-    model = ModelConfig(model=options.model, heads=options.heads, dtype=options.dtype, device=options.device)
-    chat = finish(open_chat(model, options.cache or hub.default_cache()))
+    model = ModelConfig(model=options.model, heads=heads, dtype=options.dtype, device=options.device)
+    chat = finish(open_chat(model, cache))
     if chat.checkpoint is None:
         raise CheckpointError(chat.info.heads_problem)
     from medusa_core.calibrate.statistics import calibrate_heads

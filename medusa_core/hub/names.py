@@ -109,12 +109,14 @@ def _brought_back(folder: Path) -> bool:
 
 
 def _checked_folder(folder: Path) -> Path:
-    if is_model(folder):
+    if is_model(folder) and not is_heads(folder):
         return folder
     if folder.is_file():
         reason = "it is a file"
     elif not folder.is_dir():
         reason = "there is no such folder"
+    elif is_heads(folder):
+        reason = "it holds Medusa heads, which go with a model"
     elif not (folder / "config.json").is_file():
         reason = "it has no config.json"
     else:

@@ -147,6 +147,8 @@ def test_paused_it_goes_on_after_a_restart_with_the_rest_alone(
     qtbot.waitUntil(server.hung.is_set, timeout=9000)
     qtbot.waitUntil(manager.transfers.rows[KEY].pause_button.isVisible, timeout=9000)
     manager.transfers.rows[KEY].pause_button.click()
+    assert manager.transfers.rows[KEY].text.text().startswith("pausing")
+    assert not manager.transfers.rows[KEY].pause_button.isVisible()
     server.release.set()
     qtbot.waitUntil(lambda: state(app) is State.PAUSED, timeout=9000)
     app.window.close()
@@ -302,10 +304,20 @@ def test_the_folder_is_shown_in_the_file_manager(
 ) -> None:
     folder = put(tiny, profile, "Tiny")
     shown: list[str] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: shown.append(url.toLocalFile()))
+    opens = [True]
+
+    def open_folder(url: QUrl) -> bool:
+        shown.append(url.toLocalFile())
+        return opens[0]
+
+    monkeypatch.setattr(QDesktopServices, "openUrl", open_folder)
     app = start()
-    opened(app, qtbot).things[str(folder)].reveal_action.trigger()
-    assert shown == [str(folder)]
+    row = opened(app, qtbot).things[str(folder)]
+    row.reveal_action.trigger()
+    assert (shown, row.note.text()) == ([str(folder)], "")
+    opens[0] = False
+    row.reveal_action.trigger()
+    assert str(folder) in row.note.text(), "where nothing opens folders, at least the place is said"
 
 
 def test_switching_gives_the_memory_back(start: Start, tiny: Path, profile: Path, qtbot: QtBot) -> None:

@@ -83,8 +83,10 @@ def test_what_cannot_be_calibrated_is_said(
     model: Path, heads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ("calibrate", "--model", model, "--dtype", "fp32", "--device", "cpu")
-    assert run(*common, "--heads", "default") == 1
+    assert run("calibrate", "--heads", "default") == 1
     assert "come with the program and stay as they are. Name a folder" in capsys.readouterr().err
+    assert run(*common, "--heads", "default") == 1
+    assert f"none suit {model}; name the folder" in capsys.readouterr().err
     assert run(*common, "--heads", "none") == 1
     assert "names no heads" in capsys.readouterr().err
     assert run(*common, "--heads", heads, "--data", tmp_path / "nowhere") == 1
