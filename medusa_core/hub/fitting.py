@@ -12,6 +12,7 @@ from medusa_core.config import Device, Dtype
 from medusa_core.errors import DoesNotFit
 from medusa_core.hub.catalogue import CatalogueEntry
 from medusa_core.hub.download import Check
+from medusa_core.hub.gguf import check_memory
 from medusa_core.hub.listing import Listing, is_weights
 
 _BYTES, _GGUF_BYTES = 2.0, 0.56  # of a weight in a file, as a rule
@@ -30,14 +31,17 @@ def fitting_precision(entry: CatalogueEntry, dtype: Dtype, device: Device, conte
 
 
 def download_check(name: str, dtype: Dtype, device: Device, context: int, freed: int = 0) -> Check:
-    """For `download`: refuses by DoesNotFit, before any weights come, what this machine has no memory for."""
+    """For `download`: refuses by DoesNotFit, before any weights come, what this machine has no memory for; and by
+    OutOfMemory what it has no memory to convert."""
 
     def check(listing: Listing, config: Path) -> None:
         if listing.kind == "heads":
             return
         size = sum(file.size for file in listing.files if is_weights(file.name))
-        guessed = int(size / (_GGUF_BYTES if listing.kind == "gguf" else _BYTES))
-        _best(name, fit.config_sizes(config, listing.parameters or guessed), dtype, device, context, freed)
+        parameters = listing.parameters or int(size / (_GGUF_BYTES if listing.kind == "gguf" else _BYTES))
+        if listing.kind == "gguf":
+            check_memory(name, parameters)  # it is converted in memory, also where it will run on a GPU
+        _best(name, fit.config_sizes(config, parameters), dtype, device, context, freed)
 
     return check
 

@@ -131,14 +131,21 @@ def _check_room(folder: Path, needed: int, cause: Exception | None = None) -> No
 
 def _check_memory(gguf: Path, sizes: GgufSizes | None) -> None:
     """Refuse what would push everything else out of memory; what cannot be known is left to be tried."""
-    if sizes is None:
-        return
-    each = 4 if _rounds_early(sizes.architecture) else 2
-    needed = each * sizes.parameters + _WORKING_BYTES * sizes.largest + _MARGIN_BYTES
+    if sizes is not None:
+        each = 4 if _rounds_early(sizes.architecture) else 2
+        check_memory(gguf.name, sizes.parameters, each * sizes.parameters + _WORKING_BYTES * sizes.largest)
+
+
+def check_memory(name: str, parameters: int, needed: int = 0) -> None:
+    """Raises OutOfMemory where converting so many weights does not fit the memory that is free.
+
+    `needed`: bytes for the weights; 0: as many as any kind of model needs at least.
+    """
+    needed = (needed or 2 * parameters) + _MARGIN_BYTES
     free = fit.free_bytes("cpu")
     if free < needed:
         raise OutOfMemory(
-            f"Converting {gguf.name} ({sizes.parameters / 1e9:.2f} billion weights) takes about {needed / 2**30:.1f} "
+            f"Converting {name} ({parameters / 1e9:.2f} billion weights) takes about {needed / 2**30:.1f} "
             f"GiB of memory, and {free / 2**30:.1f} GiB are free. Close other programs and try again, or choose a "
             "smaller model."
         )
