@@ -44,10 +44,15 @@ def put_heads(folder: Path, model: Path, precision: str = "bf16") -> Path:
             backbone = stop.value[0]
             break
     save_untrained_heads(folder, backbone, RankedTree(ROOT_ONLY, (0,)))
+    put_statistics(folder, precision)
+    return folder
+
+
+def put_statistics(folder: Path, precision: str) -> None:
+    """As if the heads in a folder had been measured in this precision."""
     heads = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_heads"]
     part = PathStatistics(0, (0,) * heads, ((0,),) * heads, ())
     HeadStatistics(part, part, (1.0,) * heads, precision).save(folder / "statistics.json")
-    return folder
 
 
 @pytest.fixture

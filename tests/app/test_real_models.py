@@ -24,6 +24,7 @@ from medusa_core.backbone.load import load_backbone
 from medusa_core.events import Finished
 from medusa_core.tiny import save_tiny_model, save_untrained_heads
 from medusa_core.tree import RankedTree, Tree
+from tests.app.test_calibration import put_statistics
 
 ROOT = Path(__file__).resolve().parents[2]
 Start = Callable[..., Application]
@@ -47,6 +48,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_tiny_model(folder / "tiny")
     backbone, _, _ = finish(load_backbone(folder / "tiny", "fp32", "cpu"))
     save_untrained_heads(folder / "heads", backbone, RankedTree(Tree((0, 0, 0, 1)), (0, 0, 1, 0)))
+    put_statistics(folder / "heads", "fp32")
     return folder
 
 
