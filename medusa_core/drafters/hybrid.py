@@ -25,7 +25,7 @@ class HybridDrafter:
         self._guessers, self._grower, self._sizing = tuple(guessers), grower, sizing
         self._grown: Grown | None = None
         self._context = 0
-        self._seconds = 0.0
+        self._seconds = self._proposed = 0.0
 
     def propose(self, state: State, room: int) -> CandidateTree:
         """The best tree of the size that the sizing chooses."""
@@ -35,11 +35,14 @@ class HybridDrafter:
         draft_nodes = min(plan.draft_nodes, room - 1)
         if draft_nodes < 1:
             self._grown = None
+            self._proposed = perf_counter()
+            self._seconds = self._proposed - started
             return CandidateTree(ROOT_ONLY, (state.root,), (0,), (None,), (Source.MODEL,), plan.note)
         self._grown = self._grower.grow(state, draft_nodes, plan.least)
         count = self._sizing.choose(self._grown.gains, self._context)
         candidates = self._grown.first(count)
-        self._seconds = perf_counter() - started
+        self._proposed = perf_counter()
+        self._seconds = self._proposed - started
         return candidates
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
@@ -49,5 +52,5 @@ class HybridDrafter:
             guesser.observe(candidates, scores, accepted)
         if self._grown is not None:
             self._grower.settle(self._grown, accepted)
-        seconds = self._seconds + perf_counter() - started
-        self._sizing.observe(len(candidates.tree) - 1, len(accepted.path), self._context, seconds)
+        seconds, passing = self._seconds + perf_counter() - started, started - self._proposed
+        self._sizing.observe(len(candidates.tree) - 1, len(accepted.path), self._context, seconds, passing)

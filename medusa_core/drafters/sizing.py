@@ -1,8 +1,9 @@
 """How many draft nodes a step gets: a fixed number, or as many as pay on this machine for this step's guesses.
 
-What a pass costs is measured (`backbone/cost.py`); what a node adds is estimated when the tree grows. Most tokens a
-second in the long run come from taking a node exactly when it adds more tokens than the time it takes would bring
-otherwise, at the rate reached so far. Knows nothing of sources or tokens.
+What a pass costs was measured (`backbone/cost.py`), and is corrected by what passes take now: processors grow hot and
+are shared. What a node adds is estimated when the tree grows. Most tokens a second in the long run come from taking a
+node exactly when it adds more tokens than the time it takes would bring otherwise, at the rate reached so far. Knows
+nothing of sources or tokens.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _NODE_SECONDS = 40e-6  # a node's share of what is plain Python in a step: growi
 _LEAST_GAIN, _MOST_LEAST_GAIN = 0.002, 0.1
 _WINDOW = 48  # steps that the rate is averaged over, more or less
 _TRIAL = 24  # steps of drafting before it is judged
+_CORRECTION, _JUMP = 1 / 16, 1.25  # what one pass counts beside those before it, and how far it may be from them
 _REST, _LONGEST_REST = 32, 512  # steps without drafting after a trial that failed; twice as many after the next
 
 
@@ -42,8 +44,11 @@ class Sizing(Protocol):
         """How many of these nodes, whose gains descend."""
         ...
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
-        """The step had so many draft nodes and brought so many tokens; drafting took `seconds` beside the pass."""
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
+        """The step had so many draft nodes and brought so many tokens.
+
+        Drafting took `seconds`, the pass with all that belongs to it `passing`.
+        """
         ...
 
 
@@ -61,7 +66,7 @@ class FixedSize:
         """All of them."""
         return len(gains)
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
         """Nothing to learn."""
 
 
@@ -78,6 +83,7 @@ class MeasuredSize:
         self._next_rest = _REST
         self._note = ""
         self._times: tuple[int, list[float]] = (-1, [])
+        self._drift = [1.0] * len(SIZES)  # what passes take, in multiples of what the table says
 
     def plan(self, context: int) -> Plan:
         """Nothing while drafting rests, else as many as can be worth it."""
@@ -95,8 +101,9 @@ class MeasuredSize:
         sizes = [index for index, size in enumerate(SIZES) if size < len(expected)]
         return SIZES[max(sizes, key=lambda index: expected[SIZES[index]] - rate * seconds[index])]
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float) -> None:
+    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
         """Average the step in; at the end of a trial that did not pay, rest."""
+        self._correct(draft_nodes, context, passing)
         if self._resting:
             self._resting -= 1
             return
@@ -132,4 +139,13 @@ class MeasuredSize:
         step = context // 64
         if self._times[0] != step:
             self._times = (step, [self._costs.seconds(size + 1, context) + size * _NODE_SECONDS for size in SIZES])
-        return self._times[1]
+        return [seconds * drift for seconds, drift in zip(self._times[1], self._drift, strict=True)]
+
+    def _correct(self, draft_nodes: int, context: int, passing: float) -> None:
+        """Learn from one pass what those of its size take now, and a little less for every size further away."""
+        told = self._costs.seconds(draft_nodes + 1, context) + draft_nodes * _NODE_SECONDS
+        here = max(index for index, size in enumerate(SIZES) if size <= draft_nodes)
+        # A pass that was held up, or the first one of a shape, must not count for many.
+        found = min(max(passing / told, self._drift[here] / _JUMP), self._drift[here] * _JUMP)
+        for index, drift in enumerate(self._drift):
+            self._drift[index] = drift + (found - drift) * _CORRECTION * 0.5 ** abs(index - here)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from medusa_core.backbone.cost import CostTable
@@ -13,14 +15,27 @@ def costs(row_seconds: float, *, draft_seconds: float = 0.0005) -> CostTable:
     return CostTable((), rows, (128,), (tuple(0.02 + row_seconds * count for count in rows),), draft_seconds)
 
 
-def run(sizing: MeasuredSize, gain: float, steps: int, tokens: int) -> list[int]:
-    """Sizes chosen over steps whose nodes each have `gain` of what the node before has."""
+def as_told(size: int) -> float:
+    """What `costs(0.001)` says of a pass, its nodes' share of Python included."""
+    return costs(0.001).seconds(size + 1, 200) + size * 40e-6
+
+
+def run(
+    sizing: MeasuredSize, gain: float, steps: int, tokens: int, passing: Callable[[int], float] | None = None
+) -> list[int]:
+    """Sizes chosen over steps whose nodes each have `gain` of what the node before has.
+
+    `tokens`: that every step brings; 0: as many as its nodes promise. `passing`: what a pass of a size takes; None:
+    what the table says.
+    """
+    took = passing or (lambda size: sizing._costs.seconds(size + 1, 200) + size * 40e-6)
     chosen = []
     for _ in range(steps):
         plan = sizing.plan(200)
         gains = [value for n in range(1, plan.draft_nodes + 1) if (value := gain**n) >= plan.least]
         size = sizing.choose(gains, 200) if plan.draft_nodes else 0
-        sizing.observe(size, tokens if size else 1, 200, 0.0005)
+        brought = tokens or round(1 + sum(gains[:size]))
+        sizing.observe(size, brought if size else 1, 200, 0.0005, took(size))
         chosen.append(size)
     return chosen
 
@@ -60,7 +75,7 @@ def test_drafting_that_does_not_pay_rests_says_so_and_is_tried_again() -> None:
         notes.append(plan.note)
         size = sizing.choose([0.5], 200) if plan.draft_nodes else 0
         chosen.append(size)
-        sizing.observe(size, 1, 200, 0.05)
+        sizing.observe(size, 1, 200, 0.05, as_told(size))
     assert "does not pay" in notes[30]
     assert "tokens/s" in notes[30]
     rests = "".join("." if size == 0 else "d" for size in chosen).strip("d").split("d")
@@ -71,3 +86,26 @@ def test_drafting_that_does_not_pay_rests_says_so_and_is_tried_again() -> None:
 
 def test_drafting_that_pays_never_rests() -> None:
     assert 0 not in run(MeasuredSize(costs(0.001)), 0.8, 300, 3)
+
+
+def test_rows_that_take_longer_than_was_measured_are_fewer() -> None:
+    sizing = MeasuredSize(costs(0.001))
+    before = run(sizing, 0.8, 200, 0)[-1]
+    slow = run(sizing, 0.8, 200, 0, lambda size: as_told(size) + 0.004 * size)[-1]
+    assert 0 < slow < before
+    back = run(sizing, 0.8, 400, 0)[-1]
+    assert back == before, "it was the machine, and it is over"
+
+
+def test_a_machine_that_is_slower_as_a_whole_keeps_its_sizes() -> None:
+    sizing = MeasuredSize(costs(0.001))
+    before = run(sizing, 0.8, 200, 0)[-1]
+    after = run(sizing, 0.8, 300, 0, lambda size: 1.5 * as_told(size))
+    assert abs(SIZES.index(after[-1]) - SIZES.index(before)) <= 1
+
+
+def test_one_pass_that_was_held_up_changes_nothing() -> None:
+    sizing = MeasuredSize(costs(0.001))
+    before = run(sizing, 0.8, 200, 0)[-1]
+    sizing.observe(before, 3, 200, 0.0005, 5.0)
+    assert run(sizing, 0.8, 1, 0)[-1] == before
