@@ -5,10 +5,11 @@ Knows nothing of the list or of what doing it means.
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.shelf import FOR, Offer, Thing, Wanted, offer_facts, size_words, thing_facts
+from app.views.labels import wrapped
 from app.views.status_line import ShortenedLabel
 
 
@@ -20,7 +21,7 @@ class _Row(QFrame):
         self.name = ShortenedLabel()
         self.name.setProperty("role", "title")
         self.name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.facts, self.note = _label("small"), _label("small")
+        self.facts, self.note = wrapped("small"), wrapped("small")
         self._head = QHBoxLayout()
         self._head.setSpacing(4)
         self._head.addWidget(self.name, 1)
@@ -66,7 +67,7 @@ class ThingRow(_Row):
 
     def _make_question(self) -> tuple[QWidget, QPushButton]:
         question = QWidget()
-        self._asked = _label("")
+        self._asked = wrapped("")
         remove, keep = _button("Remove", self._remove, quiet=False), _button("Keep", self.leave)
         row = QHBoxLayout(question)
         row.setContentsMargins(0, 4, 0, 0)
@@ -173,14 +174,6 @@ class OfferRow(_Row):
         if self.offer is not None:
             published = [heads for heads in self.offer.entry.heads if not heads.whole_model]
             self.get_asked.emit(Wanted(published[0].repo))
-
-
-def _label(role: str) -> QLabel:
-    label = QLabel()
-    label.setProperty("role", role)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
 
 
 def _button(label: str, do: object, *, quiet: bool = True) -> QPushButton:

@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 from app.theme import Theme
 from app.views.confirmation import Confirmation
 from app.views.figures_line import grouped
+from app.views.labels import wrapped
 from app.views.training_charts import AccuracyChart, LossChart
 from app.views.training_data import DataRow, TrainingDataList
 from medusa_core.config import HeadsKind
@@ -106,7 +107,7 @@ class TrainingDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Train heads")
         self.stage = Stage.UNAVAILABLE
-        self.title, self.said, self.problem = QLabel(), _label(""), _label("error")
+        self.title, self.said, self.problem = QLabel(), wrapped(""), wrapped("error")
         self.title.setProperty("role", "title")
         self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -118,7 +119,7 @@ class TrainingDialog(QDialog):
         self.setup = self._make_setup()
         self.question, self.data = Confirmation(), TrainingDataList()
         self.question.agreed.connect(self.cancel_agreed)
-        self.calibration, self.calibration_note = QWidget(), _label("small")
+        self.calibration, self.calibration_note = QWidget(), wrapped("small")
         self._calibration_due = False
         self.buttons = {
             "again": self._button("Train again", self.again_asked),
@@ -230,7 +231,7 @@ class TrainingDialog(QDialog):
         column = QVBoxLayout(inside)
         column.setContentsMargins(24, 16, 24, 16)
         column.setSpacing(12)
-        what = _label("small")
+        what = wrapped("small")
         what.setText(WHAT)
         charts = QVBoxLayout(self.charts)
         charts.setContentsMargins(0, 0, 0, 0)
@@ -267,7 +268,7 @@ class TrainingDialog(QDialog):
         for words, _ in KINDS:
             self.kinds.addItem(words)
         self.kinds.currentIndexChanged.connect(self.kind_chosen)
-        note = _label("small")
+        note = wrapped("small")
         note.setText(OWN_NOTE)
         for row, (words, choice) in enumerate((("&Learn from", self.budget), ("&Kind of heads", self.kinds))):
             label = QLabel(words)
@@ -296,11 +297,3 @@ class TrainingDialog(QDialog):
             button.setProperty("role", "primary")
         button.clicked.connect(do)
         return button
-
-
-def _label(role: str) -> QLabel:
-    label = QLabel()
-    label.setProperty("role", role)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.confirmation import Confirmation
+from app.views.labels import wrapped
 from app.views.status_line import ShortenedLabel
 
 _SHOW, _HIDE = "Show", "Hide"
@@ -34,7 +35,7 @@ class TrainingDataList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.line, self.problem = _label("small"), _label("error")
+        self.line, self.problem = wrapped("small"), wrapped("error")
         self.line.setWordWrap(False)
         self.toggle = _button(_SHOW, self._toggle)
         self.toggle.setAccessibleDescription("Which training data there is, to delete it")
@@ -125,7 +126,7 @@ class _Row(QFrame):
     def __init__(self, row: DataRow) -> None:
         super().__init__()
         self.row = row
-        name, facts = ShortenedLabel(), _label("small")
+        name, facts = ShortenedLabel(), wrapped("small")
         name.set_full(row.name)
         name.setProperty("role", "title")
         name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -148,14 +149,6 @@ class _Row(QFrame):
 
     def _delete(self) -> None:
         self.deletion_asked.emit(self.row.key)
-
-
-def _label(role: str) -> QLabel:
-    label = QLabel()
-    label.setProperty("role", role)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
 
 
 def _button(label: str, do: object) -> QPushButton:

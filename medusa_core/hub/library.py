@@ -154,7 +154,7 @@ def _removed(cache: Path, name: str, *places: Path) -> int:
 
 def is_heads(folder: Path) -> bool:
     """Whether a folder holds Medusa heads, ours or published, and no model."""
-    config = _config(folder)
+    config = config_of(folder)
     if config.get("format") == "medusa-heads" or config.get("model_type") == "medusa":
         return True
     if "medusa_num_heads" in config and "model_type" not in config:
@@ -237,7 +237,7 @@ def _describe(name: str, folder: Path) -> Installed:
 
 
 def _dtype(folder: Path) -> str:
-    config = _config(folder)
+    config = config_of(folder)
     quantized = config.get("quantization_config")
     if isinstance(quantized, dict):
         return str(quantized.get("quant_method", "quantized"))
@@ -265,7 +265,8 @@ def _last_used(folder: Path) -> datetime | None:
         return None
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def config_of(folder: Path) -> dict[str, Any]:
+    """What config.json of a folder says; nothing where it cannot be read."""
     try:
         found: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -6,13 +6,11 @@ connections or of how heads are loaded.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from medusa_core.errors import CatalogueError, ModelUnsupported
 from medusa_core.hub.catalogue import read_catalogue
-from medusa_core.hub.library import installed
+from medusa_core.hub.library import config_of, installed
 from medusa_core.hub.places import DEFAULT, DEFAULT_MODEL_NAME, NONE
 from medusa_core.weight_files import folder_tensors
 
@@ -39,7 +37,7 @@ def suiting_heads(model: Path, name: str, cache: Path) -> str:
 
 def has_own_heads(model: Path) -> bool:
     """Whether a model was published together with its heads (Medusa-2, Liger)."""
-    if "medusa_num_heads" in _config(model):
+    if "medusa_num_heads" in config_of(model):
         return True
     try:
         return any(tensor.startswith("medusa_head") for tensor in folder_tensors(model))
@@ -49,7 +47,7 @@ def has_own_heads(model: Path) -> bool:
 
 def heads_base(folder: Path, name: str = "") -> str:
     """The model that heads are for, without its maker; "" where nothing says it. `name`: theirs on the Hub."""
-    config = _config(folder)
+    config = config_of(folder)
     stated = config.get("base_model")
     found = (stated.get("name") if isinstance(stated, dict) else "") or config.get("base_model_name_or_path")
     if isinstance(found, str) and found:
@@ -63,16 +61,8 @@ def heads_base(folder: Path, name: str = "") -> str:
 
 def is_ours(folder: Path) -> bool:
     """Whether heads are of this program's own format."""
-    return _config(folder).get("format") == "medusa-heads"
+    return config_of(folder).get("format") == "medusa-heads"
 
 
 def _sees_root(folder: Path) -> bool:
-    return _config(folder).get("kind") == "rooted"
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    try:
-        config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return config if isinstance(config, dict) else {}
+    return config_of(folder).get("kind") == "rooted"
