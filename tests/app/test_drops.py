@@ -38,7 +38,7 @@ def test_a_models_folder_comes_into_the_library(app: Application, tmp_path: Path
     drop(app.window, folder)
     assert app.models.manager is not None
     assert app.models.manager.isVisible()
-    qtbot.waitUntil(lambda: app.models.shelf.has("Tiny"), timeout=9000)
+    qtbot.waitUntil(lambda: app.models.shelf.has("Tiny"), timeout=20_000)
 
 
 def test_it_may_be_dropped_on_what_lies_in_the_window(app: Application, tmp_path: Path, qtbot: QtBot) -> None:
