@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.rotation import LARGEST, butterflies
-from medusa_core.backbone.weighted import FOLDED
+from medusa_core.backbone.weighted import FOLDED, across, added, larger
 
 LANES = 16
 _INDEX, _FLOAT, _WORD, _BYTE = ir.IntType(64), ir.FloatType(), ir.IntType(32), ir.IntType(8)
@@ -45,20 +45,6 @@ def _called(builder: Any, name: str, lanes: int, *values: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{lanes}f32"), values)
 
 
-def _larger(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
-def _largest_of(builder: Any, vector: Any, lanes: int) -> Any:
-    """The largest number of a vector."""
-    step = lanes // 2
-    while step:
-        order = ir.Constant(ir.VectorType(_WORD, lanes), [(lane + step) % lanes for lane in range(lanes)])
-        vector = _larger(builder, vector, builder.shuffle_vector(vector, vector, order))
-        step //= 2
-    return builder.extract_element(vector, ir.Constant(_WORD, 0))
-
-
 def _blocks(builder: Any, into: Any, count: Any, size: int, load: _Load) -> Any:
     """Load, rotate and store `count` numbers in blocks of `size`; the largest size of any of them."""
     lanes = min(size, LANES)
@@ -74,7 +60,7 @@ def _blocks(builder: Any, into: Any, count: Any, size: int, load: _Load) -> Any:
     so_far = most
     for offset, vector in zip(offsets, vectors, strict=True):
         builder.store(vector, builder.inttoptr(builder.add(into, offset), vector.type.as_pointer()), align=4)
-        so_far = _larger(builder, so_far, _called(builder, "fabs", lanes, vector))
+        so_far = larger(builder, so_far, _called(builder, "fabs", lanes, vector))
     following = builder.add(start, ir.Constant(_INDEX, size))
     start.add_incoming(ir.Constant(_INDEX, 0), before)
     start.add_incoming(following, loop)
@@ -85,7 +71,7 @@ def _blocks(builder: Any, into: Any, count: Any, size: int, load: _Load) -> Any:
     result = builder.phi(_vector(lanes))
     result.add_incoming(_all(0.0, lanes), before)
     result.add_incoming(so_far, loop)
-    return _largest_of(builder, result, lanes)
+    return across(builder, result, lanes, larger)
 
 
 def _by_size(builder: Any, into: Any, count: Any, size: Any, load: _Load) -> Any:
@@ -131,7 +117,7 @@ def _exp(builder: Any, x: Any, lanes: int) -> Any:
     b, words = builder, ir.VectorType(_WORD, lanes)
     low, high = _all(-126.0, lanes), _all(126.0, lanes)
     t = b.fmul(x, _all(1.44269504, lanes))
-    t = _larger(b, t, low)
+    t = larger(b, t, low)
     t = b.select(b.fcmp_ordered("<", t, high), t, high)
     whole = _called(b, "floor", lanes, b.fadd(t, _all(0.5, lanes)))
     f = b.fsub(t, whole)
@@ -224,21 +210,16 @@ def _exp_row(_context: Any, address: Any, count: Any, peak: Any) -> Any:
         following = builder.add(start, ir.Constant(_INDEX, FOLDED))
         start.add_incoming(ir.Constant(_INDEX, 0), before)
         start.add_incoming(following, loop)
-        for so_far, added in zip(sums, new, strict=True):
+        for so_far, summed in zip(sums, new, strict=True):
             so_far.add_incoming(_all(0.0, LANES), before)
-            so_far.add_incoming(added, loop)
+            so_far.add_incoming(summed, loop)
         builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
         builder.position_at_end(done)
         ends = [builder.phi(_vector(LANES)) for _ in new]
-        for end, added in zip(ends, new, strict=True):
+        for end, summed in zip(ends, new, strict=True):
             end.add_incoming(_all(0.0, LANES), before)
-            end.add_incoming(added, loop)
-        summed, step = builder.fadd(*ends), LANES // 2
-        while step:
-            order = ir.Constant(ir.VectorType(_WORD, LANES), [(lane + step) % LANES for lane in range(LANES)])
-            summed = builder.fadd(summed, builder.shuffle_vector(summed, summed, order))
-            step //= 2
-        return builder.extract_element(summed, ir.Constant(_WORD, 0))
+            end.add_incoming(summed, loop)
+        return across(builder, added(builder, *ends), LANES, added)
 
     return types.float32(types.intp, types.intp, types.float32), generate
 

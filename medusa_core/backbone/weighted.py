@@ -115,6 +115,16 @@ def _add_weighted(
 add_weighted: Any = intrinsic(_add_weighted)
 
 
+def across(builder: Any, vector: Any, lanes: int, combine: Any) -> Any:
+    """All numbers of a vector combined into one, in one order: each half with the other, and so on."""
+    step = lanes // 2
+    while step:
+        order = ir.Constant(ir.VectorType(_WORD, lanes), [(lane + step) % lanes for lane in range(lanes)])
+        vector = combine(builder, vector, builder.shuffle_vector(vector, vector, order))
+        step //= 2
+    return builder.extract_element(vector, ir.Constant(_WORD, 0))
+
+
 def _folding(name: str, combine: Any, neutral: float) -> Any:
     """A function of an address and a count, a multiple of 32, that combines so many float32 in one fixed order.
 
@@ -122,14 +132,6 @@ def _folding(name: str, combine: Any, neutral: float) -> Any:
     """
     kind, sums = ir.VectorType(_FLOAT, _LANES), FOLDED // _LANES
     first, then = combine
-
-    def across(builder: Any, vector: Any) -> Any:
-        step = _LANES // 2
-        while step:
-            order = ir.Constant(ir.VectorType(_WORD, _LANES), [(lane + step) % _LANES for lane in range(_LANES)])
-            vector = then(builder, vector, builder.shuffle_vector(vector, vector, order))
-            step //= 2
-        return builder.extract_element(vector, ir.Constant(_WORD, 0))
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count = values
@@ -160,7 +162,7 @@ def _folding(name: str, combine: Any, neutral: float) -> Any:
             result.add_incoming(combined, loop)
         while len(results) > 1:
             results = [then(builder, a, b) for a, b in zip(results[::2], results[1::2], strict=True)]
-        return across(builder, results[0])
+        return across(builder, results[0], _LANES, then)
 
     def typing(_context: Any, address: Any, count: Any) -> Any:
         return types.float32(types.intp, types.intp), generate
@@ -168,11 +170,13 @@ def _folding(name: str, combine: Any, neutral: float) -> Any:
     return intrinsic(typing)
 
 
-def _larger(builder: Any, a: Any, b: Any) -> Any:
+def larger(builder: Any, a: Any, b: Any) -> Any:
+    """Of each pair of numbers the larger."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-def _sum(builder: Any, a: Any, b: Any) -> Any:
+def added(builder: Any, a: Any, b: Any) -> Any:
+    """Of each pair of numbers the sum."""
     return builder.fadd(a, b)
 
 
@@ -180,5 +184,5 @@ def _sum_of_squares(builder: Any, so_far: Any, numbers: Any) -> Any:
     return builder.fadd(so_far, builder.fmul(numbers, numbers))
 
 
-largest: Any = _folding("largest", (_larger, _larger), LOWEST)
-squares: Any = _folding("squares", (_sum_of_squares, _sum), 0.0)
+largest: Any = _folding("largest", (larger, larger), LOWEST)
+squares: Any = _folding("squares", (_sum_of_squares, added), 0.0)

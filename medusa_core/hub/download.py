@@ -31,7 +31,7 @@ from medusa_core.hub.listing import (
     is_weights,
     make_listing,
 )
-from medusa_core.hub.manifest import FileRecord, Manifest, hash_files, now, read_manifest, write_manifest
+from medusa_core.hub.manifest import FileRecord, Manifest, Source, hash_files, now, read_manifest, write_manifest
 
 Check = Callable[[Listing, Path], None]  # what is to be fetched, and config.json, which may not be there
 
@@ -163,22 +163,26 @@ def _ask(check: Check | None, listing: Listing, stage: Path) -> None:
         raise
 
 
+def _manifest(listing: Listing, source: Source, origin: str, files: dict[str, FileRecord]) -> Manifest:
+    """What is written down of a download that is complete."""
+    return Manifest(
+        source=source,
+        origin=origin,
+        revision=listing.revision,
+        commit=listing.commit,
+        licence=listing.licence,
+        added=now(),
+        files=files,
+    )
+
+
 def _install(
     stage: Path, folder: Path, listing: Listing, records: dict[str, FileRecord]
 ) -> Generator[Progress, None, None]:
     """Give a complete download its name."""
     for added in add_template(stage, listing.repo) if listing.kind == "model" else []:
         records |= yield from hash_files(stage, [added], "Reading")
-    manifest = Manifest(
-        source="hub",
-        origin=listing.repo,
-        revision=listing.revision,
-        commit=listing.commit,
-        licence=listing.licence,
-        added=now(),
-        files=records,
-    )
-    write_manifest(stage, manifest)
+    write_manifest(stage, _manifest(listing, "hub", listing.repo, records))
     (stage / _PLAN).unlink(missing_ok=True)
     _put_in_place(stage, folder)
 
@@ -188,16 +192,7 @@ def _convert(stage: Path, gguf: str, folder: Path, listing: Listing) -> Generato
 
     def finish(made: Path) -> Generator[Progress, None, None]:
         records = yield from hash_files(made, sorted(path.name for path in made.iterdir()), "Reading")
-        manifest = Manifest(
-            source="gguf",
-            origin=f"{listing.repo}/{gguf}",
-            revision=listing.revision,
-            commit=listing.commit,
-            licence=listing.licence,
-            added=now(),
-            files=records,
-        )
-        write_manifest(made, manifest)
+        write_manifest(made, _manifest(listing, "gguf", f"{listing.repo}/{gguf}", records))
 
     made = yield from convert_gguf(stage / gguf, stage / _CONVERTED, finish)
     _put_in_place(made, folder)

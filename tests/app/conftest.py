@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Iterator
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from app.application import Application
 from app.controller import Phase
 from medusa_core.config import ModelConfig
 from medusa_core.events import Progress
+from medusa_core.opening import open_chat
 from medusa_core.testing import ReplayChat, scripted_reply
 
 
@@ -102,6 +104,31 @@ def start_app(qtbot: QtBot, profile: Path, chat: ReplayChat) -> Iterator[Callabl
     for app in started:
         app.window.close()
         assert app.closed_cleanly
+
+
+@pytest.fixture
+def start_real(qtbot: QtBot, profile: Path) -> Iterator[Callable[..., Application]]:
+    """The app over a real, tiny model, once that is loaded. It is on the CPU in 32 bit and writes short replies."""
+    started: list[Application] = []
+
+    def start(settings: Mapping[str, object] | None, prepare: Callable[[Application], None]) -> Application:
+        """`settings`: to begin with; None: those that the start before left. `prepare`: what is changed in the app."""
+        profile.mkdir(parents=True, exist_ok=True)
+        if settings is not None:
+            text = json.dumps({"dtype": "fp32", "device": "cpu", "max_new_tokens": 16, **settings})
+            (profile / "settings.json").write_text(text, encoding="utf-8")
+        app = Application(profile, profile / "models", open_chat)
+        prepare(app)
+        started.append(app)
+        app.show()
+        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
+        return app
+
+    yield start
+    for app in started:
+        app.window.close()
+        assert app.closed_cleanly
+    gc.unfreeze()
 
 
 @pytest.fixture

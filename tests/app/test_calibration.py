@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from app.views.notices import Notice, Topic, Way
 from medusa_core.backbone.load import load_backbone
 from medusa_core.config import CalibrateConfig
 from medusa_core.head_statistics import HeadStatistics, PathStatistics
-from medusa_core.opening import open_chat
 from medusa_core.tiny import save_tiny_model, save_untrained_heads
 from medusa_core.train import distill
 from medusa_core.tree import ROOT_ONLY, RankedTree
@@ -56,25 +54,14 @@ def put_statistics(folder: Path, precision: str) -> None:
 
 
 @pytest.fixture
-def start(profile: Path, made: Path, qtbot: QtBot) -> Iterator[Start]:
-    started: list[Application] = []
-    profile.mkdir(parents=True)
+def start(made: Path, start_real: Start) -> Start:
+    def prepare(app: Application) -> None:
+        app.calibration.config = CalibrateConfig(tokens=300, nodes=6, max_rank=3)
 
     def start(heads: Path, model: Path = made) -> Application:
-        settings = {"model": str(model), "heads": str(heads), "dtype": "fp32", "device": "cpu", "max_new_tokens": 16}
-        (profile / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        app = Application(profile, profile / "models", open_chat)
-        app.calibration.config = CalibrateConfig(tokens=300, nodes=6, max_rank=3)
-        started.append(app)
-        app.show()
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-        return app
+        return start_real({"model": str(model), "heads": str(heads)}, prepare)
 
-    yield start
-    for app in started:
-        app.window.close()
-        assert app.closed_cleanly
-    gc.unfreeze()
+    return start
 
 
 def notice(app: Application) -> Notice:

@@ -5,9 +5,8 @@ Tiny models of every family. What another format cannot hold is refused by name,
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from app.views.model_rows import ThingRow
 from app.views.training import Stage
 from app.views.transfers import State, TransferRow
 from medusa_core.backbone import cost
-from medusa_core.opening import open_chat
 from medusa_core.tiny import save_tiny_model
 from tests.app.test_training import RECIPE, TOKENS
 from tests.core.test_families import made
@@ -38,26 +36,15 @@ def _no_long_timings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def start(profile: Path, qtbot: QtBot) -> Iterator[Start]:
-    started: list[Application] = []
+def start(start_real: Start) -> Start:
+    def prepare(app: Application) -> None:
+        app.training.recipe, app.training.budgets = RECIPE, (TOKENS,)
 
     def start(model: Path) -> Application:
-        profile.mkdir(parents=True)
-        settings = {"model": str(model), "heads": "none", "dtype": "fp32", "device": "cpu", "max_new_tokens": 12}
-        text = json.dumps(settings | {"drafter": "medusa", "acceptance": "greedy"})
-        (profile / "settings.json").write_text(text, encoding="utf-8")
-        app = Application(profile, profile / "models", open_chat)
-        app.training.recipe, app.training.budgets = RECIPE, (TOKENS,)
-        started.append(app)
-        app.show()
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=MOMENT)
-        return app
+        chosen = {"model": str(model), "heads": "none", "drafter": "medusa", "acceptance": "greedy"}
+        return start_real({**chosen, "max_new_tokens": 12}, prepare)
 
-    yield start
-    for app in started:
-        app.window.close()
-        assert app.closed_cleanly
-    gc.unfreeze()
+    return start
 
 
 def train(app: Application, qtbot: QtBot, kind: int = 1) -> None:

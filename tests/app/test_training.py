@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from medusa_core.backbone import cost
 from medusa_core.config import DistillConfig, TrainConfig
 from medusa_core.events import HeadFit
 from medusa_core.head_statistics import HeadStatistics, PathStatistics
-from medusa_core.opening import open_chat
 from medusa_core.tiny import save_tiny_model
 from medusa_core.train import distill, loop
 from medusa_core.train import estimate as probe
@@ -57,25 +56,17 @@ def _quick_reports(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def start(profile: Path, made: Path, qtbot: QtBot) -> Iterator[Start]:
-    started: list[Application] = []
-    profile.mkdir(parents=True)
-    settings = {"model": str(made), "heads": "none", "dtype": "fp32", "device": "cpu", "max_new_tokens": 16}
-    (profile / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+def start(made: Path, start_real: Start) -> Start:
+    """Started again, it goes on with the settings it had."""
+    settings: list[dict[str, str] | None] = [{"model": str(made), "heads": "none"}, None]
+
+    def prepare(app: Application) -> None:
+        app.training.recipe, app.training.budgets = RECIPE, (TOKENS, 2 * TOKENS)
 
     def start() -> Application:
-        app = Application(profile, profile / "models", open_chat)
-        app.training.recipe, app.training.budgets = RECIPE, (TOKENS, 2 * TOKENS)
-        started.append(app)
-        app.show()
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-        return app
+        return start_real(settings.pop(0) if len(settings) > 1 else None, prepare)
 
-    yield start
-    for app in started:
-        app.window.close()
-        assert app.closed_cleanly
-    gc.unfreeze()
+    return start
 
 
 def opened(app: Application) -> tuple[TrainingController, TrainingDialog]:
