@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from app.application import Application
 from app.controller import Phase
-from app.memory import resident_bytes
 from app.shelf import Wanted
 from app.views.model_manager import ModelManager
 from app.views.transfers import State
-from medusa_core import fit
-from medusa_core.backbone import load as loading
 from medusa_core.config import HubConfig
-from medusa_core.events import Progress
 from medusa_core.hub import fitting
-from medusa_core.opening import open_chat
-from medusa_core.testing import ReplayChat, scripted_reply
-from medusa_core.tiny import END_ID, save_tiny_model, tiny_tokenizer
+from medusa_core.testing import ReplayChat
+from medusa_core.tiny import save_tiny_model
 from tests.app.test_drops import drop
 from tests.core.hub.conftest import FakeHub, Repo, tiny_llama, write_gguf
 
@@ -62,16 +51,15 @@ def repo(server: FakeHub, tiny: Path) -> Repo:
 
 @pytest.fixture
 def start(profile: Path, server: FakeHub, chat: ReplayChat, qtbot: QtBot) -> Iterator[Start]:
-    """The app over the Hub of this machine; with `real`, models are loaded for good."""
+    """The app over the Hub of this machine."""
     started: list[Application] = []
 
     def replaying(*_: object) -> Iterator[object]:
         yield from ()
         return chat
 
-    def start(*, real: bool = False, ready: bool = True) -> Application:
-        opener = open_chat if real else replaying
-        app = Application(profile, profile / "models", opener, lambda: HubConfig(endpoint=server.url))
+    def start(*, ready: bool = True) -> Application:
+        app = Application(profile, profile / "models", replaying, lambda: HubConfig(endpoint=server.url))
         started.append(app)
         app.show()
         phases = (Phase.READY,) if ready else (Phase.IDLE,)
@@ -318,121 +306,6 @@ def test_the_folder_is_shown_in_the_file_manager(
     opens[0] = False
     row.reveal_action.trigger()
     assert str(folder) in row.note.text(), "where nothing opens folders, at least the place is said"
-
-
-def test_switching_gives_the_memory_back(start: Start, tiny: Path, profile: Path, qtbot: QtBot) -> None:
-    first, second = put(tiny, profile, "First", 1), put(tiny, profile, "Maker/Second", 2)
-    settings = profile / "settings.json"
-    settings.write_text('{"model": "First", "heads": "none", "dtype": "fp32", "device": "cpu"}')
-    app = start(real=True)
-    manager = opened(app, qtbot)
-    assert manager.things[str(first)].use_button.text() == "In use"
-    assert not manager.things[str(first)].remove_action.isEnabled()
-    old = weakref.ref(app.controller.model.backbone)  # type: ignore[union-attr]
-    app.controller.send("Hi")
-    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-    manager.things[str(second)].use_button.click()
-    qtbot.waitUntil(lambda: old() is None, timeout=20_000)  # before the next one is there
-    qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-    assert app.controller.model is not None
-    assert app.controller.model.info.name == "Second"
-    assert (app.controller.settings["model"], app.controller.settings["heads"]) == ("Maker/Second", "default")
-    qtbot.waitUntil(lambda: at_rest(app) and manager.things[str(second)].use_button.text() == "In use", timeout=20_000)
-    assert manager.things[str(first)].use_button.isEnabled()
-    gc.unfreeze()
-
-
-def large(folder: Path, seed: int) -> Path:
-    """A model of 55 million weights: 220 MB in fp32."""
-    config = LlamaConfig(
-        vocab_size=264,
-        hidden_size=768,
-        intermediate_size=3072,
-        num_hidden_layers=6,
-        num_attention_heads=8,
-        num_key_value_heads=8,
-        max_position_embeddings=256,
-        eos_token_id=END_ID,
-        pad_token_id=END_ID,
-        bos_token_id=None,
-    )
-    torch.manual_seed(seed)
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return folder
-
-
-def test_two_large_models_are_never_in_memory_together(
-    start: Start, profile: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
-) -> None:
-    rows = [str(large(profile / "models" / name, seed)) for seed, name in enumerate(("First", "Second"))]
-    settings = '{"model": "First", "heads": "none", "dtype": "fp32", "device": "cpu", "max_new_tokens": 4}'
-    (profile / "settings.json").write_text(settings)
-    alive: list[bool] = []
-    load, before = loading._load_model, resident_bytes()
-
-    def watched(*given: Any) -> Any:
-        alive.append(old() is not None)
-        return load(*given)
-
-    app = start(real=True)
-    manager = opened(app, qtbot)
-    app.window.training_action.trigger()  # which looks at the model too
-    monkeypatch.setattr(loading, "_load_model", watched)
-    one = 0
-    for turn in range(4):
-        app.controller.send("Hi")
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-        one = one or resident_bytes()
-        assert one > before + 200e6, "the model is in memory"
-        old = weakref.ref(app.controller.model.backbone)  # type: ignore[union-attr]
-        manager.things[rows[1 - turn % 2]].use_button.click()
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=20_000)
-        qtbot.waitUntil(lambda: at_rest(app), timeout=20_000)
-        assert resident_bytes() < one + 110e6, f"after {turn + 1} switches"
-    assert alive == [False] * 4, "the old one had gone before the next one came"
-    gc.unfreeze()
-
-
-def test_what_the_loaded_model_takes_counts_as_free_for_the_next(
-    start: Start, chat: ReplayChat, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
-) -> None:
-    monkeypatch.setattr(fit, "free_bytes", lambda _device: 2**20)
-    app = start()
-    assert "fits this machine" not in said_of_fitting(opened(app, qtbot))
-    chat.info = replace(chat.info, parameters=2_000_000_000)
-    app.models.look()
-    manager = opened(app, qtbot)
-    assert "fits this machine" in said_of_fitting(manager)
-    assert "does not fit this machine" in said_of_fitting(manager), "the largest ones"
-
-
-def said_of_fitting(manager: ModelManager) -> str:
-    return " ".join(row.facts.text() for row in manager.offers.values())
-
-
-class LargeChat(ReplayChat):
-    """Takes 200 MB, and refers to itself, so that only the collector frees it."""
-
-    def __init__(self) -> None:
-        super().__init__(events=scripted_reply(3))
-        self.weights, self.itself = np.ones(25_000_000), self
-
-
-def test_the_resident_size_is_that_of_one_model(start_app: Start, qtbot: QtBot) -> None:
-    def opener(*_: object) -> Generator[Progress, None, ReplayChat]:
-        yield Progress("Reading the weights", 1, 2)
-        return LargeChat()
-
-    app = start_app(opener)
-    one = resident_bytes()
-    for _ in range(3):
-        app.controller.send("Hi")
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
-        app.controller.load()
-        qtbot.waitUntil(lambda: app.controller.phase is Phase.READY, timeout=5000)
-    assert resident_bytes() < one + 100e6
-    gc.unfreeze()
 
 
 def test_the_window_says_what_is_missing_and_how_to_add_it(start_app: Start, qtbot: QtBot) -> None:
