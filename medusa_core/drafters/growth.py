@@ -2,8 +2,9 @@
 
 A node adds to the expected tokens of a step the probability that its whole path is right, so the best tree of N nodes
 is the N likeliest paths (as in `tree_search.py`, but from the guesses of this step instead of statistics). Every
-guesser guesses below every node, whoever guessed that; a token that several guess is one node, of the source that
-believes in it most. Plain Python, no tensors: some twenty microseconds a node. Knows no particular source.
+guesser guesses below every node, whoever guessed that; what they say of a place is put together (`mixing.py`), and a
+token that several guess is one node, of the source that believes in it most. Plain Python, no tensors: some twenty
+microseconds a node. Knows no particular source.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from typing import Any
 
 from medusa_core.drafters.base import Guess, Guesser
 from medusa_core.drafters.earnings import Earnings
+from medusa_core.drafters.mixing import Mixer, Offer, alone
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree
 from medusa_core.state import State
 from medusa_core.tree import ROOT_ONLY, Tree
-
-_SURE = 0.98  # no path is believed in more than this, a token
 
 
 @dataclass(slots=True)
@@ -54,6 +54,7 @@ class Grower:
     def __init__(self, guessers: Sequence[Guesser]) -> None:
         self._guessers = tuple(guessers)
         self.earnings = tuple(Earnings(guesser.kinds) for guesser in guessers)
+        self._mixer = Mixer([guesser.source for guesser in guessers]) if len(guessers) > 1 else None
 
     def grow(self, state: State, draft_nodes: int, least: float) -> Grown:
         """At most `draft_nodes` draft nodes, none of which adds less than `least` tokens to the step."""
@@ -63,7 +64,7 @@ class Grower:
         pushed = 0
         node, path = 0, 1.0
         while True:
-            for token, (worth, index, rank) in self._offers(grown, node, cursors[node]):
+            for token, (worth, index, rank) in self._offers(grown, node, cursors[node]).items():
                 gain = path * worth
                 if gain >= least:
                     pushed += 1  # earlier pushed wins a tie, so the order does not depend on tokens
@@ -94,21 +95,10 @@ class Grower:
             for earnings, guesses in zip(self.earnings, grown.guesses.get(node, ()), strict=False):
                 earnings.settle(guesses, came)
 
-    def _offers(self, grown: Grown, node: int, cursors: list[Any]) -> list[tuple[int, tuple[float, int, int]]]:
-        """Tokens that may follow the node: what each is worth, its guesser's index, its rank there."""
+    def _offers(self, grown: Grown, node: int, cursors: list[Any]) -> dict[int, Offer]:
+        """Tokens that may follow the node."""
         made = [guesser.guesses(cursor) for guesser, cursor in zip(self._guessers, cursors, strict=True)]
         grown.guesses[node] = made
-        offers: dict[int, tuple[float, int, int]] = {}
-        for index, guesses in enumerate(made):
-            rates = self.earnings[index].rates
-            for token, probability, kind, rank in guesses:
-                worth = probability * rates[kind]
-                held = offers.get(token)
-                if held is None or worth > held[0]:
-                    offers[token] = (worth, index, rank)
-        total = sum(worth for worth, _, _ in offers.values())
-        if total <= _SURE:
-            return list(offers.items())
-        # Sources that disagree cannot all be right.
-        share = _SURE / total
-        return [(token, (worth * share, index, rank)) for token, (worth, index, rank) in offers.items()]
+        if self._mixer is None:
+            return alone(made[0], self.earnings[0].rates)
+        return self._mixer.together(made, [earnings.rates for earnings in self.earnings])
