@@ -10,7 +10,7 @@ Knows nothing of trees, texts or of how a source guesses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import NamedTuple
@@ -31,12 +31,25 @@ class _Voice:
     silent: float  # for one that it leaves out, though it has an opinion
 
 
-_VOICES = {
-    Source.HEAD: _Voice(0.83, 2.08, -1.44),
-    Source.LOOKUP: _Voice(0.70, 1.83, -0.44),
-    Source.RECYCLING: _Voice(0.47, 1.27, -0.52),
-}
-_BIAS = -2.30
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The voices of sources that guess together, and the log-odds of a token before any of them is heard."""
+
+    bias: float
+    voices: Mapping[Source, _Voice]
+
+
+_WITH_HEADS = _Table(
+    -2.30,
+    {
+        Source.HEAD: _Voice(0.83, 2.08, -1.44),
+        Source.LOOKUP: _Voice(0.70, 1.83, -0.44),
+        Source.RECYCLING: _Voice(0.47, 1.27, -0.52),
+    },
+)
+_WITHOUT_HEADS = _Table(
+    -1.41, {Source.LOOKUP: _Voice(0.69, 1.80, -0.45), Source.RECYCLING: _Voice(0.73, 0.75, -1.60)}
+)
 
 
 class Offer(NamedTuple):
@@ -59,12 +72,13 @@ class Mixer:
     """Puts together what several sources guess, always the same ones in the same order."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        self._voices = tuple(_VOICES[source] for source in sources)
+        table = _WITH_HEADS if Source.HEAD in sources else _WITHOUT_HEADS
+        self._bias, self._voices = table.bias, tuple(table.voices[source] for source in sources)
 
     def together(self, made: Sequence[Sequence[Guess]], rates: Sequence[Rates]) -> dict[int, Offer]:
         """Tokens by id, from the guesses of every source and what its kinds have been earning."""
         heard: dict[int, tuple[float, float, int, int]] = {}  # log-odds beside the common ones, most believed, by whom
-        common = _BIAS
+        common = self._bias
         for index, (guesses, own, voice) in enumerate(zip(made, rates, self._voices, strict=True)):
             if not guesses:
                 continue

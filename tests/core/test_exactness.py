@@ -123,7 +123,7 @@ def test_a_reply_written_before_takes_fewer_steps(drafter: DrafterName) -> None:
     drafting = Drafters(None, backbone.spec.vocab_size, None).drafter(DecodingConfig(drafter=drafter, nodes=16))
     first, again = (decode(backbone, drafting, PROMPTS[0], 40) for _ in range(2))
     assert first.token_ids == again.token_ids == replies[0]
-    assert again.steps <= 0.7 * first.steps
+    assert again.steps <= 0.75 * first.steps
 
 
 def test_the_stock_pass_writes_the_same_tokens() -> None:
