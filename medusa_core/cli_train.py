@@ -90,10 +90,16 @@ def add_train(commands: Any) -> None:
         default=defaults(TrainConfig)["mixed_precision"],
         help=f"{field_help(TrainConfig, 'mixed_precision')} (default: %(default)s)",
     )
-    parser.add_argument(
+    outputs = parser.add_mutually_exclusive_group()
+    outputs.add_argument(
         "--own-output",
         action="store_true",
         help="give every head an output layer of its own (default: the model's output head, shared)",
+    )
+    outputs.add_argument(
+        "--one-output",
+        action="store_true",
+        help="give all heads together one output layer of their own: as good, and a draft reads less",
     )
     parser.add_argument(
         "--hard-labels",
@@ -195,7 +201,8 @@ def _train(options: argparse.Namespace) -> int:
         **_values(options, TrainConfig),
         kind=options.kind,
         mixed_precision=options.mixed_precision,
-        shared_output=not options.own_output,
+        shared_output=not (options.own_output or options.one_output),
+        one_output=options.one_output,
         soft_labels=not options.hard_labels,
     )
     _joint(options)  # wrong values are said before hours of work

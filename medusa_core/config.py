@@ -181,6 +181,7 @@ class TrainConfig:
     num_layers: int = 2  # residual blocks of each head
     draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
     shared_output: bool = True  # W2 is the model's own output head and not stored
+    one_output: bool = False  # where it is not the model's: one W2 for all heads, not one for each
     soft_labels: bool = True  # learn the model's own distribution at t + k + 1, not only the token it chose
     epochs: int = 4  # times that every reply is learned from
     batch_positions: int = 512  # tokens learned from in one step, by all processes together
@@ -198,6 +199,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.kind not in HEADS_KINDS:
             raise ConfigError(f"kind is {self.kind!r}; it must be one of {', '.join(HEADS_KINDS)}")
+        if self.one_output and self.shared_output:
+            raise ConfigError("one_output needs shared_output to be False: W2 is either the heads' or the model's")
         _within("num_heads", self.num_heads, 1, 16)
         _within("num_layers", self.num_layers, 0, 8)
         _within("draft_vocab_size", self.draft_vocab_size, 0, 10_000_000)

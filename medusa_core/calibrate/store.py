@@ -56,7 +56,7 @@ def store_copy(
         store(heads, out, tree, statistics)
         return
     tensors, shape = read_published(heads), checkpoint.heads.shape
-    tensors = tensors.sharing() if shape.shared_output else tensors.with_own_outputs()
+    tensors = tensors.sharing() if shape.shared_output else tensors
     save_heads(out, ours_from(tensors, shape.vocab_size, checkpoint.base, tree, statistics), tensors.dtype)
 
 

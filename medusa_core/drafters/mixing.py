@@ -47,9 +47,7 @@ _WITH_HEADS = _Table(
         Source.RECYCLING: _Voice(0.47, 1.27, -0.52),
     },
 )
-_WITHOUT_HEADS = _Table(
-    -1.41, {Source.LOOKUP: _Voice(0.69, 1.80, -0.45), Source.RECYCLING: _Voice(0.73, 0.75, -1.60)}
-)
+_WITHOUT_HEADS = _Table(-1.41, {Source.LOOKUP: _Voice(0.69, 1.80, -0.45), Source.RECYCLING: _Voice(0.73, 0.75, -1.60)})
 
 
 class Offer(NamedTuple):

@@ -248,6 +248,7 @@ def _identity(folder: Path, config: dict[str, Any]) -> tuple[BaseModel, HeadsSha
             vocab_size=_typed(config, "vocab_size", int),
             draft_vocab_size=_typed(config, "draft_vocab_size", int),
             shared_output=_typed(config, "shared_output", bool),
+            one_output=_typed({"one_output": False, **config}, "one_output", bool),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / _CONFIG} is incomplete or wrong: {error!r}.") from error

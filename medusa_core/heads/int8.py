@@ -40,7 +40,9 @@ class Int8Heads(MedusaHeads):
             self._roots = backbone.linears(heads.w_root.flatten(0, 1)[None])
             self._embedding, self._scale = heads.embedding, float(heads.root_scale)
         self._later = [backbone.linears(w1, b1) for w1, b1 in zip(heads.w1[first:], heads.b1[first:], strict=True)]
-        self._w2 = backbone.linears(heads.w2[None] if heads.shape.shared_output else heads.w2)
+        output = heads.output(heads.w2)
+        self._apart = output.dim() == 3
+        self._w2 = backbone.linears(output if self._apart else output[None])
 
     @property
     def device(self) -> torch.device:
@@ -63,11 +65,11 @@ class Int8Heads(MedusaHeads):
         return states
 
     def _project(self, x: torch.Tensor) -> torch.Tensor:
-        if self.shape.shared_output:
-            together: torch.Tensor = self._w2(x.flatten(0, 1)[None])[0]
-            return together.view(*x.shape[:2], -1)
-        apart: torch.Tensor = self._w2(x)
-        return apart
+        if self._apart:
+            apart: torch.Tensor = self._w2(x)
+            return apart
+        together: torch.Tensor = self._w2(x.flatten(0, 1)[None])[0]
+        return together.view(*x.shape[:2], -1)
 
     def state_dict(self, *_arguments: Any, **_options: Any) -> NoReturn:
         """Rounded weights are not to be taken for the heads themselves."""

@@ -30,6 +30,7 @@ class HeadsShape:
     vocab_size: int  # of the model
     draft_vocab_size: int  # V'; equals vocab_size where the guesses are not restricted
     shared_output: bool  # W2 is the model's output head
+    one_output: bool = False  # all heads share one W2 of their own: a quarter of four heads' size and reading time
 
     def __post_init__(self) -> None:
         for name in ("num_heads", "hidden_size", "vocab_size", "draft_vocab_size"):
@@ -37,6 +38,8 @@ class HeadsShape:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.num_layers < 0:
             raise ConfigError(f"num_layers is {self.num_layers}; it must not be negative")
+        if self.one_output and self.shared_output:
+            raise ConfigError("heads share either the model's output head or one of their own, not both")
         if self.draft_vocab_size > self.vocab_size:
             raise ConfigError(f"the draft vocabulary of {self.draft_vocab_size} exceeds the model's {self.vocab_size}")
 
@@ -75,7 +78,7 @@ class MedusaHeads(nn.Module):
             self.register_buffer("w2", rows.detach(), persistent=False)
         else:
             # A copy: the output head can be the embedding itself, which must not be trained through a head.
-            self.w2 = nn.Parameter(rows.detach().clone().repeat(k, 1, 1))
+            self.w2 = nn.Parameter(rows.detach().clone().repeat(1 if shape.one_output else k, 1, 1))
 
     def forward(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
         """Hidden states (M, H) -> logits (K, M, V'). The paper's heads do not look at `roots` (M,)."""
@@ -94,9 +97,14 @@ class MedusaHeads(nn.Module):
 
     def _project(self, x: torch.Tensor) -> torch.Tensor:
         """W2: (K, M, H) -> (K, M, V')."""
+        output = self.output(self.w2)
+        return F.linear(x, output) if output.dim() == 2 else torch.bmm(x, output.transpose(1, 2))
+
+    def output(self, models: torch.Tensor) -> torch.Tensor:
+        """W2: (V', H) where all heads share one, which is `models` where it is the model's; else (K, V', H)."""
         if self.shape.shared_output:
-            return F.linear(x, self.w2)
-        return torch.bmm(x, self.w2.transpose(1, 2))
+            return models
+        return self.w2[0] if self.shape.one_output else self.w2
 
     @property
     def device(self) -> torch.device:

@@ -158,7 +158,7 @@ class JointObjective(Objective):
         device = hidden.device
         states = self.heads.before_output(hidden.float(), tokens.to(device))
         self._rows = self._rows.to(product_dtype(states))
-        output = self._rows if self.heads.shape.shared_output else self.heads.w2
+        output = self.heads.output(self._rows)
         if not self._config.soft_labels:
             return hard_loss(states, output, self._index[tokens[targets]].clamp_min(0).to(device), weights)
         return soft_loss(states, output, teacher_probabilities(original, self._rows), targets.to(device), weights)

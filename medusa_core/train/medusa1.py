@@ -161,6 +161,7 @@ def new_heads(backbone: Backbone, corpus: Corpus, config: TrainConfig) -> tuple[
         vocab_size=spec.vocab_size,
         draft_vocab_size=spec.vocab_size if token_map is None else len(token_map),
         shared_output=config.shared_output,
+        one_output=config.one_output,
     )
     # Adam needs 32-bit weights, whatever the model runs in.
     heads = build_heads(
@@ -199,7 +200,7 @@ class HeadsObjective(Objective):
         targets, valid = self._targets(positions)
         weights = head_weights(valid.to(device), counts, self._config.head_weight)
         rows = self._rows_in(product_dtype(states))
-        output = rows if self.heads.shape.shared_output else self.heads.w2
+        output = self.heads.output(rows)
         if not self._config.soft_labels:
             return hard_loss(states, output, self._index[self._corpus.tokens[targets]].clamp_min(0).to(device), weights)
         # Head 2 at t and head 1 at t + 1 share a label: each distinct one is computed once.

@@ -49,6 +49,12 @@ def test_train_then_generate(
     config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
     assert config["shared_output"] is False
     assert config["training"]["training"]["soft_labels"] is False
+    assert run(*train, "--one-output") == 0
+    config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
+    assert (config["shared_output"], config["one_output"]) == (False, True)
+    assert run("generate", *common, "--heads", heads, "--prompt", "Hi", "--max-new-tokens", 9) == 0
+    with pytest.raises(SystemExit, match="2"):
+        run(*train, "--one-output", "--own-output")
 
 
 def test_help_names_every_default(capsys: pytest.CaptureFixture[str]) -> None:

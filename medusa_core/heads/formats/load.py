@@ -113,7 +113,7 @@ def with_shared_output(found: HeadTensors, output_weight: torch.Tensor, *, round
     rows = rows.to("cpu", found.w2.dtype)
     tolerance = _ROUNDING if rounded else 0.0
     same = rows.shape == found.w2.shape[1:] and torch.allclose(rows, found.w2[0], rtol=tolerance, atol=0.0)
-    return found.sharing() if same else found.with_own_outputs()
+    return found.sharing() if same else found
 
 
 def fill_heads(found: HeadTensors, shape: HeadsShape, output_weight: torch.Tensor) -> MedusaHeads:

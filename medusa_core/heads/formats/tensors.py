@@ -91,15 +91,12 @@ class HeadTensors:
             vocab_size=vocab_size,
             draft_vocab_size=vocab_size if self.token_map is None else len(self.token_map),
             shared_output=self.w2 is None,
+            one_output=self.w2 is not None and len(self.w2) == 1 < self.num_heads,
         )
 
     def sharing(self) -> HeadTensors:
         """The same heads, the model's output head being theirs."""
         return replace(self, w2=None)
-
-    def with_own_outputs(self) -> HeadTensors:
-        """The same heads, each with an output head of its own; one for all is repeated, without memory of its own."""
-        return self if self.w2 is None else replace(self, w2=self.w2.expand(self.num_heads, -1, -1))
 
     def described(self) -> str:
         """For people: what these are."""

@@ -27,7 +27,9 @@ TREE = RankedTree(Tree((0, 0, 1, 0)), (0, 0, 0, 1))
 TOKEN_MAP = torch.tensor([5, 0, 263, 17, 40, 41])
 
 
-def made(backbone: LeanBackbone, *, shared: bool = True, token_map: torch.Tensor | None = TOKEN_MAP) -> HeadsCheckpoint:
+def made(
+    backbone: LeanBackbone, *, shared: bool = True, one: bool = False, token_map: torch.Tensor | None = TOKEN_MAP
+) -> HeadsCheckpoint:
     spec = backbone.spec
     shape = HeadsShape(
         num_heads=2,
@@ -36,6 +38,7 @@ def made(backbone: LeanBackbone, *, shared: bool = True, token_map: torch.Tensor
         vocab_size=spec.vocab_size,
         draft_vocab_size=spec.vocab_size if token_map is None else len(token_map),
         shared_output=shared,
+        one_output=one,
     )
     torch.manual_seed(1)
     heads = MedusaHeads(shape, backbone.output_weight, token_map)
@@ -85,12 +88,12 @@ def edit_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]
     save_file(tensors, folder / "heads.safetensors")
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("shared", "one"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("token_map", [None, TOKEN_MAP])
 def test_what_was_saved_comes_back(
-    tmp_path: Path, backbone: LeanBackbone, shared: bool, token_map: torch.Tensor | None
+    tmp_path: Path, backbone: LeanBackbone, shared: bool, one: bool, token_map: torch.Tensor | None
 ) -> None:
-    saved = made(backbone, shared=shared, token_map=token_map)
+    saved = made(backbone, shared=shared, one=one, token_map=token_map)
     save_heads(tmp_path / "heads", saved, torch.float32)
     loaded = load_heads(tmp_path / "heads", backbone)
     states = torch.randn(3, backbone.spec.hidden_size)
@@ -103,6 +106,11 @@ def test_what_was_saved_comes_back(
 
 def test_shared_output_weights_are_not_stored(folder: Path) -> None:
     assert sorted(load_file(folder / "heads.safetensors")) == ["b1", "token_map", "w1"]
+
+
+def test_heads_of_before_there_was_one_output_for_all(folder: Path, backbone: LeanBackbone) -> None:
+    edit_config(folder, one_output=...)
+    assert load_heads(folder, backbone).heads.shape.one_output is False
 
 
 def test_heads_are_stored_in_16_bit_unless_said_otherwise(tmp_path: Path, backbone: LeanBackbone) -> None:
@@ -185,6 +193,9 @@ def test_a_lost_draft_vocabulary_is_refused(folder: Path, backbone: LeanBackbone
         ({"num_heads": 10**9}, "instead of"),
         ({"shared_output": "false"}, "shared_output is 'false'; it must be of type bool"),
         ({"shared_output": False}, "missing w2"),
+        ({"one_output": 1}, "one_output is 1; it must be of type bool"),
+        ({"one_output": True}, "not both"),
+        ({"shared_output": False, "one_output": True}, r"missing w2 \(1, 6, 64\)"),
         ({"base_model": None}, "incomplete or wrong"),
         ({"base_model": {"name": "x"}}, "incomplete or wrong"),
     ],

@@ -20,20 +20,21 @@ def backbone() -> Int8Backbone:
     return Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("shared", "one"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize(
     ("kind", "layers"), [("medusa", 0), ("medusa", 1), ("medusa", 2), ("rooted", 1), ("rooted", 2)]
 )
 @torch.inference_mode()
 def test_they_are_close_to_the_heads_they_were_made_from(
-    backbone: Int8Backbone, kind: str, shared: bool, layers: int
+    backbone: Int8Backbone, kind: str, shared: bool, one: bool, layers: int
 ) -> None:
     generator = torch.Generator().manual_seed(layers)
     vocab, hidden = backbone.output_weight.shape
     token_map = torch.randperm(vocab, generator=generator)[:100].sort().values
     shape = HeadsShape(
-        num_heads=3, num_layers=layers, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=100, shared_output=shared
-    )
+        num_heads=3, num_layers=layers, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=100,
+        shared_output=shared, one_output=one,
+    )  # fmt: skip
     heads = build_heads(kind, shape, backbone.output_weight.float(), backbone.embedding_weight.float(), token_map)
     for parameter in heads.parameters():
         parameter.copy_(torch.randn(parameter.shape, generator=generator) / hidden**0.5)

@@ -13,6 +13,7 @@ from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 K, H, V = 3, 8, 20
 SHAPE = HeadsShape(num_heads=K, num_layers=1, hidden_size=H, vocab_size=V, draft_vocab_size=V, shared_output=False)
 TOKEN_MAP = torch.tensor([3, 17, 4, 9, 11])
+OUTPUTS = pytest.mark.parametrize(("shared", "one"), [(False, False), (True, False), (False, True)])
 
 
 def randomized(shape: HeadsShape, token_map: torch.Tensor | None = None) -> MedusaHeads:
@@ -30,18 +31,19 @@ def paper(heads: MedusaHeads, k: int, h: torch.Tensor) -> torch.Tensor:
     for layer in range(heads.shape.num_layers):
         z = heads.w1[layer, k] @ h + heads.b1[layer, k]
         h = z / (1 + torch.exp(-z)) + h
-    w2 = heads.w2 if heads.shape.shared_output else heads.w2[k]
+    w2 = heads.w2 if heads.shape.shared_output else heads.w2[0 if heads.shape.one_output else k]
     return torch.exp(w2 @ h) / torch.exp(w2 @ h).sum()
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])
-@pytest.mark.parametrize("shared", [False, True])
+@OUTPUTS
 @pytest.mark.parametrize("token_map", [None, TOKEN_MAP])
-def test_the_batched_product_is_the_papers_equation(layers: int, shared: bool, token_map: torch.Tensor | None) -> None:
+def test_the_batched_product_is_the_papers_equation(
+    layers: int, shared: bool, one: bool, token_map: torch.Tensor | None
+) -> None:
     size = V if token_map is None else len(token_map)
-    heads = randomized(
-        dataclasses.replace(SHAPE, num_layers=layers, shared_output=shared, draft_vocab_size=size), token_map
-    )
+    shape = dataclasses.replace(SHAPE, num_layers=layers, shared_output=shared, one_output=one, draft_vocab_size=size)
+    heads = randomized(shape, token_map)
     states = torch.randn(4, H)
     together = heads(states).softmax(-1)
     assert together.shape == (K, 4, size)
@@ -50,10 +52,10 @@ def test_the_batched_product_is_the_papers_equation(layers: int, shared: bool, t
             torch.testing.assert_close(together[k, i], paper(heads, k, h), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_untrained_heads_repeat_the_models_next_token(shared: bool) -> None:
+@OUTPUTS
+def test_untrained_heads_repeat_the_models_next_token(shared: bool, one: bool) -> None:
     output, states = torch.randn(V, H), torch.randn(6, H)
-    heads = MedusaHeads(dataclasses.replace(SHAPE, num_layers=2, shared_output=shared), output)
+    heads = MedusaHeads(dataclasses.replace(SHAPE, num_layers=2, shared_output=shared, one_output=one), output)
     for logits in heads(states):
         torch.testing.assert_close(logits, states @ output.T, rtol=1e-5, atol=1e-5)
 
@@ -76,6 +78,11 @@ def test_training_a_head_leaves_the_models_output_alone() -> None:
     heads = MedusaHeads(SHAPE, output)
     with torch.no_grad():
         heads.w2 += 1.0
+    assert torch.equal(output, kept)
+    one = MedusaHeads(dataclasses.replace(SHAPE, one_output=True), output)
+    with torch.no_grad():
+        one.w2 += 1.0
+    assert one.w2.shape == (1, V, H)
     assert torch.equal(output, kept)
     shared = MedusaHeads(dataclasses.replace(SHAPE, shared_output=True), output)
     assert [name for name, _ in shared.named_parameters()] == ["w1", "b1"]

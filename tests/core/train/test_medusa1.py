@@ -134,9 +134,11 @@ def parameters(backbone: LeanBackbone) -> list[torch.Tensor]:
     return [states.clone(), backbone.output_weight.clone(), backbone.embedding_weight.clone()]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_from_nothing_to_a_heads_folder(backbone: LeanBackbone, text: ChatText, tmp_path: Path, shared: bool) -> None:
-    config = TrainConfig(**{**{n: getattr(TRAIN, n) for n in TRAIN.__dataclass_fields__}, "shared_output": shared})
+@pytest.mark.parametrize(("shared", "one"), [(True, False), (False, False), (False, True)])
+def test_from_nothing_to_a_heads_folder(
+    backbone: LeanBackbone, text: ChatText, tmp_path: Path, shared: bool, one: bool
+) -> None:
+    config = replace(TRAIN, shared_output=shared, one_output=one)
     before = parameters(backbone)
     events, saved = train(backbone, text, tmp_path / "out", tmp_path / "work", config)
     for mine, then in zip(parameters(backbone), before, strict=True):
@@ -151,6 +153,7 @@ def test_from_nothing_to_a_heads_folder(backbone: LeanBackbone, text: ChatText, 
     assert [fit["top1"] for fit in record["held_out"]] == [round(fit.top1, 4) for fit in steps[-1].heads]
     assert record["loss"] == round(steps[-1].loss, 4)
     assert record["training"]["shared_output"] is shared
+    assert loaded.heads.shape.one_output is one
     assert 0 < record["draft_vocabulary_coverage"] < 1
     left = {path.name for path in (tmp_path / "work").iterdir()}
     assert left <= {"replies", "training.lock"}, "no checkpoint is left over"

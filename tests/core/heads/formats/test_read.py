@@ -122,6 +122,7 @@ def test_vllm_with_one_output_head_for_all(
     folder = written("vllm", tensors, "model.safetensors", **vllm_config(original_lm_head=True))
     loaded = load_published(folder, backbone).heads
     assert loaded.shape.shared_output is the_models
+    assert loaded.shape.one_output is not the_models
     states = torch.randn(5, 64)
     torch.testing.assert_close(loaded(states), heads.logits(states, output), rtol=1e-2, atol=1e-2)
 
