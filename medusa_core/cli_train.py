@@ -17,6 +17,7 @@ from medusa_core.cli_options import add_model_options, defaults, field_help, fin
 from medusa_core.cli_report import training_lines
 from medusa_core.config import (
     HEADS_KINDS,
+    HEADS_OUTPUTS,
     METHODS,
     MIXED_PRECISIONS,
     OWN_LOSSES,
@@ -90,16 +91,12 @@ def add_train(commands: Any) -> None:
         default=defaults(TrainConfig)["mixed_precision"],
         help=f"{field_help(TrainConfig, 'mixed_precision')} (default: %(default)s)",
     )
-    outputs = parser.add_mutually_exclusive_group()
-    outputs.add_argument(
-        "--own-output",
-        action="store_true",
-        help="give every head an output layer of its own (default: the model's output head, shared)",
-    )
-    outputs.add_argument(
-        "--one-output",
-        action="store_true",
-        help="give all heads together one output layer of their own: as good, and a draft reads less",
+    parser.add_argument(
+        "--output",
+        choices=HEADS_OUTPUTS,
+        default=defaults(TrainConfig)["output"],
+        help=f"{field_help(TrainConfig, 'output')}; auto: one for rooted heads, the model's for the paper's, as other "
+        "programs serve them (default: %(default)s)",
     )
     parser.add_argument(
         "--hard-labels",
@@ -201,8 +198,7 @@ def _train(options: argparse.Namespace) -> int:
         **_values(options, TrainConfig),
         kind=options.kind,
         mixed_precision=options.mixed_precision,
-        shared_output=not (options.own_output or options.one_output),
-        one_output=options.one_output,
+        output=options.output,
         soft_labels=not options.hard_labels,
     )
     _joint(options)  # wrong values are said before hours of work

@@ -14,6 +14,7 @@ from medusa_core.errors import ConfigError
 Dtype = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 Device = Literal["auto", "cpu", "cuda"]
 HeadsKind = Literal["rooted", "medusa"]
+HeadsOutput = Literal["auto", "model", "one", "own"]
 DrafterName = Literal["auto", "hybrid", "medusa", "lookup", "recycling", "none"]
 TreeKind = Literal["ranked", "grown"]
 MixedPrecision = Literal["auto", "no", "bf16"]
@@ -29,6 +30,7 @@ OWN_LOSSES: tuple[str, ...] = get_args(OwnLoss)
 OWN_SYSTEMS = ("ours", "plain", "hybrid", "medusa", "lookup", "recycling")  # this library's, by who guesses ahead
 OTHER_SYSTEMS = ("transformers", "transformers-lookup", "llama.cpp")
 HEADS_KINDS: tuple[str, ...] = get_args(HeadsKind)
+HEADS_OUTPUTS: tuple[str, ...] = get_args(HeadsOutput)
 MIXED_PRECISIONS: tuple[str, ...] = get_args(MixedPrecision)
 DTYPES: tuple[str, ...] = get_args(Dtype)
 DEVICES: tuple[str, ...] = get_args(Device)
@@ -180,8 +182,7 @@ class TrainConfig:
     num_heads: int = 4  # heads; each guesses one token further than the one before
     num_layers: int = 2  # residual blocks of each head
     draft_vocab_size: int = 8192  # most frequent token ids the heads may guess; 0: all
-    shared_output: bool = True  # W2 is the model's own output head and not stored
-    one_output: bool = False  # where it is not the model's: one W2 for all heads, not one for each
+    output: HeadsOutput = "auto"  # W2: the model's, not stored; one of their own for all heads; or own ones, one each
     soft_labels: bool = True  # learn the model's own distribution at t + k + 1, not only the token it chose
     epochs: int = 4  # times that every reply is learned from
     batch_positions: int = 512  # tokens learned from in one step, by all processes together
@@ -199,8 +200,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.kind not in HEADS_KINDS:
             raise ConfigError(f"kind is {self.kind!r}; it must be one of {', '.join(HEADS_KINDS)}")
-        if self.one_output and self.shared_output:
-            raise ConfigError("one_output needs shared_output to be False: W2 is either the heads' or the model's")
+        if self.output not in HEADS_OUTPUTS:
+            raise ConfigError(f"output is {self.output!r}; it must be one of {', '.join(HEADS_OUTPUTS)}")
         _within("num_heads", self.num_heads, 1, 16)
         _within("num_layers", self.num_layers, 0, 8)
         _within("draft_vocab_size", self.draft_vocab_size, 0, 10_000_000)
@@ -219,6 +220,13 @@ class TrainConfig:
         _within("max_rank", self.max_rank, 1, 100)
         _within("checkpoint_seconds", self.checkpoint_seconds, 0.0, 86_400.0)
         _within("seed", self.seed, 0, 2**63 - 1)
+
+    @property
+    def chosen_output(self) -> HeadsOutput:
+        """Never "auto": that is one for rooted heads, and for the paper's the model's, as other programs serve them."""
+        if self.output != "auto":
+            return self.output
+        return "one" if self.kind == "rooted" else "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

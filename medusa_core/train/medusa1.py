@@ -160,8 +160,8 @@ def new_heads(backbone: Backbone, corpus: Corpus, config: TrainConfig) -> tuple[
         hidden_size=spec.hidden_size,
         vocab_size=spec.vocab_size,
         draft_vocab_size=spec.vocab_size if token_map is None else len(token_map),
-        shared_output=config.shared_output,
-        one_output=config.one_output,
+        shared_output=config.chosen_output == "model",
+        one_output=config.chosen_output == "one",
     )
     # Adam needs 32-bit weights, whatever the model runs in.
     heads = build_heads(

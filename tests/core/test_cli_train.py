@@ -44,17 +44,17 @@ def test_train_then_generate(
                "--json", tmp_path / "log") == 0  # fmt: skip
     finished = json.loads((tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1])
     assert finished["tokens"] == 9
-    assert run(*train, "--hard-labels", "--own-output") == 0, "heads are replaced, replies are not written anew"
+    assert run(*train, "--hard-labels", "--output", "own") == 0, "heads are replaced, replies are not written anew"
     assert sorted((data / "replies").glob("*.safetensors")) == shards
     config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
     assert config["shared_output"] is False
     assert config["training"]["training"]["soft_labels"] is False
-    assert run(*train, "--one-output") == 0
-    config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
-    assert (config["shared_output"], config["one_output"]) == (False, True)
+    assert (config["shared_output"], config["one_output"]) == (False, False)
+    for kind, outputs in (("rooted", (False, True)), ("medusa", (True, False))):
+        assert run(*train, "--kind", kind) == 0
+        config = json.loads((heads / "config.json").read_text(encoding="utf-8"))
+        assert (config["shared_output"], config["one_output"]) == outputs
     assert run("generate", *common, "--heads", heads, "--prompt", "Hi", "--max-new-tokens", 9) == 0
-    with pytest.raises(SystemExit, match="2"):
-        run(*train, "--one-output", "--own-output")
 
 
 def test_help_names_every_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def obstacles(heads: HeadTensors, to: str, drop: Collection[str] = ()) -> list[O
             found.append(Obstacle(what, "train with --layers 1"))
         if heads.w2 is not None:
             what = "output heads of their own (W2) where the model's is used"
-            found.append(Obstacle(what, "train without --own-output"))
+            found.append(Obstacle(what, "train with --output model"))
         elif heads.token_map is not None:
             what = f"a draft vocabulary of {len(heads.token_map):,} tokens"
             found.append(Obstacle(what, "--drop vocabulary lets them guess among all", "vocabulary"))

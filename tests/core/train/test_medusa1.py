@@ -14,7 +14,7 @@ from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.backbone.load import load_backbone, make_spec
 from medusa_core.backbone.stock import StockBackbone
 from medusa_core.calibrate.ranks import head_fits, measure_fits, observe_ranks
-from medusa_core.config import DistillConfig, TrainConfig
+from medusa_core.config import DistillConfig, HeadsOutput, TrainConfig
 from medusa_core.errors import ConfigError, ModelUnsupported, TrainingError
 from medusa_core.events import TrainingStep
 from medusa_core.heads.checkpoint import HeadsCheckpoint, load_heads
@@ -134,11 +134,11 @@ def parameters(backbone: LeanBackbone) -> list[torch.Tensor]:
     return [states.clone(), backbone.output_weight.clone(), backbone.embedding_weight.clone()]
 
 
-@pytest.mark.parametrize(("shared", "one"), [(True, False), (False, False), (False, True)])
+@pytest.mark.parametrize("output", ["model", "one", "own"])
 def test_from_nothing_to_a_heads_folder(
-    backbone: LeanBackbone, text: ChatText, tmp_path: Path, shared: bool, one: bool
+    backbone: LeanBackbone, text: ChatText, tmp_path: Path, output: HeadsOutput
 ) -> None:
-    config = replace(TRAIN, shared_output=shared, one_output=one)
+    config = replace(TRAIN, output=output)
     before = parameters(backbone)
     events, saved = train(backbone, text, tmp_path / "out", tmp_path / "work", config)
     for mine, then in zip(parameters(backbone), before, strict=True):
@@ -152,8 +152,9 @@ def test_from_nothing_to_a_heads_folder(
     assert [len(event.heads) for event in steps if event.heads] == [2, 2]
     assert [fit["top1"] for fit in record["held_out"]] == [round(fit.top1, 4) for fit in steps[-1].heads]
     assert record["loss"] == round(steps[-1].loss, 4)
-    assert record["training"]["shared_output"] is shared
-    assert loaded.heads.shape.one_output is one
+    assert record["training"]["output"] == output
+    shape = loaded.heads.shape
+    assert (shape.shared_output, shape.one_output) == (output == "model", output == "one")
     assert 0 < record["draft_vocabulary_coverage"] < 1
     left = {path.name for path in (tmp_path / "work").iterdir()}
     assert left <= {"replies", "training.lock"}, "no checkpoint is left over"
