@@ -22,7 +22,7 @@ from medusa_core.transfer import download, upload
 from medusa_core.tree import RankedTree
 
 _GUESSES = 10  # of every head, where the tree grows
-_CLASSES = 8  # of probability, each half as likely as the one before
+CLASSES = 8  # of probability, each half as likely as the one before
 
 
 class MedusaDrafter:
@@ -68,7 +68,7 @@ class HeadGuesser:
 
     def __init__(self, heads: MedusaHeads, temperatures: Sequence[float] | None) -> None:
         """`temperatures`: by head; None where they were never measured."""
-        self.kinds = heads.shape.num_heads * _CLASSES
+        self.kinds = heads.shape.num_heads * CLASSES
         self._top = TopGuesses(heads, _GUESSES, temperatures)
         self._guesses: list[list[Guess]] = []
 
@@ -76,7 +76,7 @@ class HeadGuesser:
         """Run the heads."""
         self._guesses = [
             [
-                Guess(token, probability, depth * _CLASSES + _class(probability), rank)
+                Guess(token, probability, depth * CLASSES + probability_class(probability), rank)
                 for rank, (token, probability) in enumerate(zip(*head, strict=True))
             ]
             for depth, head in enumerate(zip(*self._top(state), strict=True))
@@ -130,5 +130,7 @@ class TopGuesses:
         return GuessTensors(roots, self._heads.token_ids(indices), probabilities)
 
 
-def _class(probability: float) -> int:
-    return min(int(-math.log2(max(probability, 1e-9))), _CLASSES - 1)
+def probability_class(probability: float) -> int:
+    """0 for half and more, 1 for a quarter and more, ... below `CLASSES`."""
+    halvings = -math.frexp(probability)[1] if probability else CLASSES
+    return halvings if 0 < halvings < CLASSES else 0 if halvings <= 0 else CLASSES - 1

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from typing import NamedTuple
 
 from medusa_core.drafters.base import Guess
 from medusa_core.events import Source
@@ -50,20 +49,15 @@ _WITH_HEADS = _Table(
 _WITHOUT_HEADS = _Table(-1.41, {Source.LOOKUP: _Voice(0.69, 1.80, -0.45), Source.RECYCLING: _Voice(0.73, 0.75, -1.60)})
 
 
-class Offer(NamedTuple):
-    """A token that may follow a node."""
-
-    worth: float  # how likely it is, from all that was said
-    guesser: int  # by number, the one that believes in it most
-    rank: int  # among its guesses here
-
+Offer = tuple[float, int, int]
+"""What a token is worth, the number of the source that believes in it most, and the token's rank among its guesses."""
 
 Rates = Sequence[float]  # by kind of guess
 
 
 def alone(guesses: Sequence[Guess], rates: Rates) -> dict[int, Offer]:
     """What a single source guesses, corrected by what its kinds have been earning; by token."""
-    return _shared({token: Offer(p * rates[kind], 0, rank) for token, p, kind, rank in guesses})
+    return _shared({token: (probability * rates[kind], 0, rank) for token, probability, kind, rank in guesses})
 
 
 class Mixer:
@@ -71,38 +65,37 @@ class Mixer:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         table = _WITH_HEADS if Source.HEAD in sources else _WITHOUT_HEADS
-        self._bias, self._voices = table.bias, tuple(table.voices[source] for source in sources)
+        self._bias = table.bias
+        self._voices = tuple((v.slope, v.named - v.silent, v.silent) for v in (table.voices[s] for s in sources))
 
     def together(self, made: Sequence[Sequence[Guess]], rates: Sequence[Rates]) -> dict[int, Offer]:
         """Tokens by id, from the guesses of every source and what its kinds have been earning."""
+        # Many times a step: a tuple is four times as fast as anything with names.
         heard: dict[int, tuple[float, float, int, int]] = {}  # log-odds beside the common ones, most believed, by whom
         common = self._bias
-        for index, (guesses, own, voice) in enumerate(zip(made, rates, self._voices, strict=True)):
-            if not guesses:
-                continue
-            common += voice.silent
-            named, slope = voice.named - voice.silent, voice.slope
+        for index, (guesses, own, (slope, named, silent)) in enumerate(zip(made, rates, self._voices, strict=True)):
+            if guesses:
+                common += silent
             for token, probability, kind, rank in guesses:
-                p = min(max(probability * own[kind], _LEAST), _SURE)
-                odds = named + slope * log(p / (1 - p))
+                p = probability * own[kind]
+                p = _LEAST if p < _LEAST else min(p, _SURE)
+                odds = named + slope * log(p / (1.0 - p))
                 before = heard.get(token)
                 if before is None:
-                    heard[token] = (odds, p, index, rank)
+                    heard[token] = odds, p, index, rank
+                elif before[1] >= p:
+                    heard[token] = before[0] + odds, before[1], before[2], before[3]
                 else:
-                    believer = before[1:] if before[1] >= p else (p, index, rank)
-                    heard[token] = (before[0] + odds, *believer)
+                    heard[token] = before[0] + odds, p, index, rank
         return _shared(
-            {
-                token: Offer(1 / (1 + exp(-common - odds)), index, rank)
-                for token, (odds, _, index, rank) in heard.items()
-            }
+            {token: (1.0 / (1.0 + exp(-common - odds)), index, rank) for token, (odds, _, index, rank) in heard.items()}
         )
 
 
 def _shared(offers: dict[int, Offer]) -> dict[int, Offer]:
     """Only one token can come: what goes beyond certainty is taken from all alike."""
-    total = sum(offer.worth for offer in offers.values())
+    total = sum([worth for worth, _, _ in offers.values()])
     if total <= _SURE:
         return offers
     share = _SURE / total
-    return {token: Offer(worth * share, index, rank) for token, (worth, index, rank) in offers.items()}
+    return {token: (worth * share, index, rank) for token, (worth, index, rank) in offers.items()}

@@ -6,7 +6,6 @@ of a few array operations. Knows nothing of training or of files.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -15,6 +14,7 @@ import torch
 
 from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
+from medusa_core.drafters.medusa import CLASSES, probability_class
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.pairs import Floats, Ints, PairTable
@@ -22,7 +22,6 @@ from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
 _GUESSES = 10  # below every node
-_CLASSES = 8  # of probability, each half as likely as the one before
 
 Cursor = tuple[int, int]  # how deep the node is, and the token it holds
 
@@ -34,7 +33,7 @@ class PairedGuesser:
 
     def __init__(self, heads: MedusaHeads, pairs: PairTable, temperatures: Sequence[float] | None) -> None:
         """`temperatures`: by head; None where they were never measured."""
-        self.kinds = heads.shape.num_heads * _CLASSES
+        self.kinds = heads.shape.num_heads * CLASSES
         self._heads, self._pairs = heads, pairs
         device = heads.device
         self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=device)[:, None]
@@ -78,9 +77,11 @@ class PairedGuesser:
         total, places, worths = sharpen(
             self._probabilities[depth], self._top[depth], self._pairs.followers[after], self._gains[depth][after]
         )
+        first = depth * CLASSES
+        shares = [value / total for value in worths]
         return [
-            Guess(token, value / total, depth * _CLASSES + _class(value / total), rank)
-            for rank, (token, value) in enumerate(zip(self._token_ids[places].tolist(), worths, strict=True))
+            Guess(token, share, first + probability_class(share), rank)
+            for rank, (token, share) in enumerate(zip(self._token_ids[places].tolist(), shares, strict=True))
         ]
 
 
@@ -110,7 +111,3 @@ def sharpened(plain: Floats, top: Ints, followers: Ints, gains: Floats) -> tuple
     worth.update(zip(followers[raised].tolist(), worth_more[raised].tolist(), strict=True))
     ranked = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[: len(top)]
     return total, np.array([place for place, _ in ranked]), [value for _, value in ranked]
-
-
-def _class(probability: float) -> int:
-    return min(int(-math.log2(max(probability, 1e-9))), _CLASSES - 1)

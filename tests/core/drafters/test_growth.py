@@ -82,7 +82,7 @@ def test_the_likeliest_paths_are_taken_whoever_guessed_them(state: State, seed: 
         for path in level:
             made = [guesser.guesses(path) for guesser in guessers]
             for token, offer in Mixer([Source.HEAD, Source.LOOKUP]).together(made, [[1.0], [1.0]]).items():
-                paths[(*path, token)] = paths[path] * offer.worth
+                paths[(*path, token)] = paths[path] * offer[0]
                 below.append((*path, token))
         level = below
     assert grown.gains == pytest.approx(sorted(paths.values(), reverse=True)[1 : size + 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from medusa_core.drafters.medusa import MedusaDrafter
+from medusa_core.drafters.medusa import CLASSES, MedusaDrafter, probability_class
 from medusa_core.events import Source
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.state import State
@@ -87,3 +87,9 @@ def test_siblings_are_never_the_same_token(state: State) -> None:
     assert len(set(candidates.token_ids[1:])) == 20
     probabilities = [value for value in candidates.draft_probabilities if value is not None]
     assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_classes_of_probability_halve() -> None:
+    classes = {p: probability_class(p) for p in (1.0, 0.51, 0.5, 0.49, 0.26, 0.24, 2**-6.5, 2**-7.5, 1e-12, 0.0)}
+    assert list(classes.values()) == [0, 0, 0, 1, 1, 2, 6, 7, 7, 7]
+    assert CLASSES == 8
