@@ -10,7 +10,7 @@ from time import perf_counter
 
 from medusa_core.drafters.base import Guesser
 from medusa_core.drafters.growth import Grower, Grown
-from medusa_core.drafters.sizing import Sizing
+from medusa_core.drafters.sizing import Sizing, StepTimes
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
@@ -25,24 +25,25 @@ class HybridDrafter:
         self._guessers, self._grower, self._sizing = tuple(guessers), grower, sizing
         self._grown: Grown | None = None
         self._context = 0
-        self._seconds = self._proposed = 0.0
+        self._drafting = self._proposed = self._between = self._ended = 0.0
 
     def propose(self, state: State, room: int) -> CandidateTree:
         """The best tree of the size that the sizing chooses."""
         started = perf_counter()
+        self._between = started - self._ended if state.reply and self._ended else 0.0
         self._context = state.cache.length
         plan = self._sizing.plan(self._context)
         draft_nodes = min(plan.draft_nodes, room - 1)
         if draft_nodes < 1:
             self._grown = None
             self._proposed = perf_counter()
-            self._seconds = self._proposed - started
+            self._drafting = self._proposed - started
             return CandidateTree(ROOT_ONLY, (state.root,), (0,), (None,), (Source.MODEL,), plan.note)
         self._grown = self._grower.grow(state, draft_nodes, plan.least)
         count = self._sizing.choose(self._grown.gains, self._context)
         candidates = self._grown.first(count)
         self._proposed = perf_counter()
-        self._seconds = self._proposed - started
+        self._drafting = self._proposed - started
         return candidates
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
@@ -52,5 +53,6 @@ class HybridDrafter:
             guesser.observe(candidates, scores, accepted)
         if self._grown is not None:
             self._grower.settle(self._grown, accepted)
-        seconds, passing = self._seconds + perf_counter() - started, started - self._proposed
-        self._sizing.observe(len(candidates.tree) - 1, len(accepted.path), self._context, seconds, passing)
+        self._ended = perf_counter()
+        times = StepTimes(self._drafting + self._ended - started, started - self._proposed, self._between)
+        self._sizing.observe(len(candidates.tree) - 1, len(accepted.path), self._context, times)

@@ -1,7 +1,8 @@
 """How many draft nodes a step gets: a fixed number, or as many as pay on this machine for this step's guesses.
 
 What a pass costs was measured (`backbone/cost.py`), and is corrected by what passes take now: processors grow hot and
-are shared. What a node adds is estimated when the tree grows. Most tokens a second in the long run come from taking a
+are shared. What goes by between two steps counts as well: where every step is shown in a window, fewer and larger ones
+are faster. What a node adds is estimated when the tree grows. Most tokens a second in the long run come from taking a
 node exactly when it adds more tokens than the time it takes would bring otherwise, at the rate reached so far. Knows
 nothing of sources or tokens.
 """
@@ -17,6 +18,7 @@ from medusa_core.backbone.cost import CostTable
 
 SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # few, so that passes have few shapes
 _NODE_SECONDS = 40e-6  # a node's share of what is plain Python in a step: growing, judging, telling
+_DRAFT_SECONDS, _SHOWN_SECONDS = 1e-4, 5e-3  # more than that is believed by and by: of a draft, and between two steps
 _LEAST_GAIN, _MOST_LEAST_GAIN = 0.002, 0.1
 _WINDOW = 48  # steps that the rate is averaged over, more or less
 _TRIAL = 24  # steps of drafting before it is judged
@@ -33,6 +35,15 @@ class Plan:
     note: str = ""  # why nothing is drafted
 
 
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Seconds of one step."""
+
+    drafting: float  # before the pass, and learning from it
+    passing: float  # the pass with all that belongs to it
+    between: float = 0.0  # since the step before, for whoever is told of it; 0 at a reply's first
+
+
 class Sizing(Protocol):
     """Decides the number of draft nodes."""
 
@@ -44,11 +55,8 @@ class Sizing(Protocol):
         """How many of these nodes, whose gains descend."""
         ...
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
-        """The step had so many draft nodes and brought so many tokens.
-
-        Drafting took `seconds`, the pass with all that belongs to it `passing`.
-        """
+    def observe(self, draft_nodes: int, tokens: int, context: int, times: StepTimes) -> None:
+        """The step had so many draft nodes and brought so many tokens."""
         ...
 
 
@@ -66,7 +74,7 @@ class FixedSize:
         """All of them."""
         return len(gains)
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
+    def observe(self, draft_nodes: int, tokens: int, context: int, times: StepTimes) -> None:
         """Nothing to learn."""
 
 
@@ -76,6 +84,7 @@ class MeasuredSize:
     def __init__(self, costs: CostTable) -> None:
         self._costs = costs
         self._overhead = costs.draft_seconds  # of drafting, beside the pass
+        self._between = 0.0  # two steps, drafted or not
         self._plain = costs.seconds(1, 0)  # of a plain step, at the context of the last one
         self._tokens, self._seconds = 1.0, self._plain  # of a drafted step, averaged
         self._drafted = 0  # steps since the last rest
@@ -90,8 +99,9 @@ class MeasuredSize:
         if self._resting:
             return Plan(0, note=self._note)
         seconds = self._seconds_by_size(context)
-        cheapest = (seconds[-1] - seconds[0]) / SIZES[-1]
-        least = 0.5 * self.rate * cheapest  # the worst node of a size that pays may pay less than its share
+        # A node's share is least of those sizes whose rows memory pays for; the worst node may pay less than its share.
+        cheapest = min((more - seconds[0]) / size for more, size in zip(seconds[1:], SIZES[1:], strict=True))
+        least = 0.5 * self.rate * cheapest
         return Plan(SIZES[-1], min(max(least, _LEAST_GAIN), _MOST_LEAST_GAIN))
 
     def choose(self, gains: Sequence[float], context: int) -> int:
@@ -101,21 +111,21 @@ class MeasuredSize:
         sizes = [index for index, size in enumerate(SIZES) if size < len(expected)]
         return SIZES[max(sizes, key=lambda index: expected[SIZES[index]] - rate * seconds[index])]
 
-    def observe(self, draft_nodes: int, tokens: int, context: int, seconds: float, passing: float) -> None:
+    def observe(self, draft_nodes: int, tokens: int, context: int, times: StepTimes) -> None:
         """Average the step in; at the end of a trial that did not pay, rest."""
-        self._correct(draft_nodes, context, passing)
+        self._correct(draft_nodes, context, times.passing)
+        self._between = _followed(self._between, times.between, _SHOWN_SECONDS)
         if self._resting:
             self._resting -= 1
             return
-        # One step that was held up, by whatever else the machine does, must not count for many.
-        self._overhead += (min(seconds, 3 * self._overhead + 1e-4) - self._overhead) / 16
+        self._overhead = _followed(self._overhead, times.drafting, _DRAFT_SECONDS)
         table = self._seconds_by_size(context)
         size = max(index for index, size in enumerate(SIZES) if size <= draft_nodes)
         self._drafted += 1
         weight = 1 / min(self._drafted, _WINDOW)
         self._tokens += weight * (tokens - self._tokens)
-        self._seconds += weight * (table[size] + self._overhead - self._seconds)
-        self._plain = table[0]
+        self._seconds += weight * (table[size] + self._overhead + self._between - self._seconds)
+        self._plain = table[0] + self._between
         if self._drafted >= _TRIAL and self._tokens * self._plain < self._seconds:
             self._rest()
         elif self._drafted >= 2 * _TRIAL:
@@ -149,3 +159,8 @@ class MeasuredSize:
         found = min(max(passing / told, self._drift[here] / _JUMP), self._drift[here] * _JUMP)
         for index, drift in enumerate(self._drift):
             self._drift[index] = drift + (found - drift) * _CORRECTION * 0.5 ** abs(index - here)
+
+
+def _followed(average: float, seconds: float, usual: float) -> float:
+    """The average moved on. One step that was held up, by whatever else the machine does, must not count for many."""
+    return average + (min(seconds, 3 * average + usual) - average) / 16

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from medusa_core.backbone.cost import CostTable
-from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize
+from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize, StepTimes
 
 
 def costs(row_seconds: float, *, draft_seconds: float = 0.0005) -> CostTable:
@@ -21,12 +21,13 @@ def as_told(size: int) -> float:
 
 
 def run(
-    sizing: MeasuredSize, gain: float, steps: int, tokens: int, passing: Callable[[int], float] | None = None
-) -> list[int]:
+    sizing: MeasuredSize, gain: float, steps: int, tokens: int, passing: Callable[[int], float] | None = None,
+    between: float = 0.0,
+) -> list[int]:  # fmt: skip
     """Sizes chosen over steps whose nodes each have `gain` of what the node before has.
 
     `tokens`: that every step brings; 0: as many as its nodes promise. `passing`: what a pass of a size takes; None:
-    what the table says.
+    what the table says. `between`: two steps.
     """
     took = passing or (lambda size: sizing._costs.seconds(size + 1, 200) + size * 40e-6)
     chosen = []
@@ -35,7 +36,7 @@ def run(
         gains = [value for n in range(1, plan.draft_nodes + 1) if (value := gain**n) >= plan.least]
         size = sizing.choose(gains, 200) if plan.draft_nodes else 0
         brought = tokens or round(1 + sum(gains[:size]))
-        sizing.observe(size, brought if size else 1, 200, 0.0005, took(size))
+        sizing.observe(size, brought if size else 1, 200, StepTimes(0.0005, took(size), between))
         chosen.append(size)
     return chosen
 
@@ -75,7 +76,7 @@ def test_drafting_that_does_not_pay_rests_says_so_and_is_tried_again() -> None:
         notes.append(plan.note)
         size = sizing.choose([0.5], 200) if plan.draft_nodes else 0
         chosen.append(size)
-        sizing.observe(size, 1, 200, 0.05, as_told(size))
+        sizing.observe(size, 1, 200, StepTimes(0.05, as_told(size)))
     assert "does not pay" in notes[30]
     assert "tokens/s" in notes[30]
     rests = "".join("." if size == 0 else "d" for size in chosen).strip("d").split("d")
@@ -107,5 +108,30 @@ def test_a_machine_that_is_slower_as_a_whole_keeps_its_sizes() -> None:
 def test_one_pass_that_was_held_up_changes_nothing() -> None:
     sizing = MeasuredSize(costs(0.001))
     before = run(sizing, 0.8, 200, 0)[-1]
-    sizing.observe(before, 3, 200, 0.0005, 5.0)
+    sizing.observe(before, 3, 200, StepTimes(0.0005, 5.0))
     assert run(sizing, 0.8, 1, 0)[-1] == before
+
+
+def test_where_every_step_costs_more_outside_steps_are_larger() -> None:
+    """As in a window that shows each; drafting that would not pay without that then does not rest either."""
+    alone, shown = (run(MeasuredSize(costs(0.001)), 0.8, 300, 0, between=between)[-1] for between in (0.0, 0.02))
+    assert shown > alone
+    dear = costs(0.001, draft_seconds=0.03)
+    hidden = MeasuredSize(dear)
+    watched = MeasuredSize(dear)
+    for sizing, between in ((hidden, 0.0), (watched, 0.03)):
+        for _ in range(40):
+            size = sizing.choose([0.5], 200) if sizing.plan(200).draft_nodes else 0
+            sizing.observe(size, 2 if size else 1, 200, StepTimes(0.03, as_told(size), between))
+    assert not watched.plan(200).note
+    assert hidden.plan(200).note
+
+
+def test_nodes_are_looked_for_as_long_as_the_cheapest_of_them_pay() -> None:
+    """Eight rows come with the first one, as where memory is read anyway; more cost a lot."""
+    rows = (1, 9, 64)
+    table = CostTable((), rows, (128,), ((0.02, 0.0204, 0.2),), 0.0005)
+    sizing = MeasuredSize(table)
+    least = sizing.plan(200).least
+    assert least < 0.02, "the share of a row of the whole table is 0.16 tokens"
+    assert sizing.choose([0.3, 0.2, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03], 200) == 8
