@@ -1,6 +1,6 @@
 """The nouns of one decoding step, frozen. The only records that hold tensors; they never leave the engine.
 
-Shapes: N nodes with the root, V vocabulary, H hidden. Knows nothing of how a record is made.
+Shapes: N nodes with the root, V vocabulary, H hidden, W kept of each row. Knows nothing of how a record is made.
 """
 
 from __future__ import annotations
@@ -27,11 +27,20 @@ class CandidateTree:
 
 
 @dataclass(frozen=True, slots=True)
+class Largest:
+    """The W largest logits of every row, descending."""
+
+    values: torch.Tensor  # (N, W)
+    token_ids: torch.Tensor  # (N, W)
+
+
+@dataclass(frozen=True, slots=True)
 class Scores:
     """What the model said of every node, from one pass."""
 
     logits: torch.Tensor  # (N, V): of the token after each node
     hidden: torch.Tensor  # (N, H)
+    largest: Largest | None = None  # where one look at the logits serves all who ask: on the CPU
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from functools import lru_cache
 import torch
 
 from medusa_core.backbone.base import Backbone
+from medusa_core.backbone.picking import largest
 from medusa_core.records import CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.transfer import Arriving, send, upload
@@ -23,7 +24,8 @@ def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Score
     ids = candidates.token_ids
     token_ids = ids.tensor if isinstance(ids, Arriving) else upload(ids, backbone.device)
     hidden = backbone.forward(token_ids, state.cache.length + depths, mask, state.cache)
-    return Scores(logits=backbone.logits(hidden), hidden=hidden)
+    logits = backbone.logits(hidden)
+    return Scores(logits, hidden, largest(logits))
 
 
 @lru_cache(maxsize=64)

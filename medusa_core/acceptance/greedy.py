@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.acceptance.base import entropies, node_log_probabilities
-from medusa_core.backbone.picking import likeliest
+from medusa_core.backbone.picking import choices_of, likeliest
 from medusa_core.events import Verdict
 from medusa_core.records import Accepted, CandidateTree, Scores
 
@@ -28,7 +28,7 @@ class GreedyRule:
 
     def accept(self, candidates: CandidateTree, scores: Scores, context: Sequence[int] = ()) -> Accepted:
         """Walk from the root to the child that the model wants, until there is none."""
-        choices = likeliest(scores.logits)
+        choices = choices_of(scores)
         path = [0]
         tried: list[int] = []
         while True:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.acceptance.base import entropies, node_log_probabilities
-from medusa_core.backbone.picking import likeliest
+from medusa_core.backbone.picking import choices_of, likeliest
 from medusa_core.config import TypicalAcceptance
 from medusa_core.events import Verdict
 from medusa_core.records import Accepted, CandidateTree, Scores
@@ -37,7 +37,7 @@ class TypicalRule:
         log_p = (scores.logits.float() / self._config.temperature).log_softmax(-1)
         node_log_p: list[float] = node_log_probabilities(candidates, log_p).tolist()
         entropy: list[float] = entropies(log_p).tolist()
-        choices = likeliest(scores.logits)
+        choices = choices_of(scores)
         verdicts: dict[int, Verdict] = {}
         likelihood = {0: 0.0}  # of the path to every node that passed, in nats
         for node in range(1, len(tree)):

@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 
+from medusa_core.records import Largest, Scores
+
+KEPT = 8  # of every row, for whoever asks
 _CHUNK = 64  # of the vocabulary, whose largest decides whether it is looked at closer
 _WORTH_THREADS = 2  # rows
 
@@ -26,6 +29,25 @@ def best(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     threads = torch.get_num_threads() if rows >= _WORTH_THREADS else 1
     pick(logits.detach().contiguous().numpy(), values.numpy(), ids.numpy(), threads)
     return values, ids
+
+
+def largest(logits: torch.Tensor) -> Largest | None:
+    """What rules and drafters want to know of logits (N, V), from one look at them; None where looking is cheap."""
+    return Largest(*best(logits, KEPT)) if logits.device.type == "cpu" else None
+
+
+def best_of(scores: Scores) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest logits of every node and their token ids, (N, `KEPT`) each, descending."""
+    if scores.largest is None:
+        return best(scores.logits, KEPT)
+    return scores.largest.values, scores.largest.token_ids
+
+
+def choices_of(scores: Scores) -> list[int]:
+    """The model's most likely token after every node."""
+    if scores.largest is None:
+        return likeliest(scores.logits)
+    return list(scores.largest.token_ids[:, 0].tolist())
 
 
 def likeliest(logits: torch.Tensor) -> list[int]:

@@ -7,16 +7,17 @@ pairs of tokens are kept too, and how sure the model was of each. Knows nothing 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import numpy.typing as npt
 
-from medusa_core.backbone.picking import best
+from medusa_core.backbone.picking import KEPT, best_of
 from medusa_core.drafters.base import Guess
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
-SUCCESSORS = 8  # kept of every token
 _PAIRS = 32_768  # pairs of tokens kept, the least recently seen are dropped: some ten megabytes
 _SURE = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95)  # least share of each class but the lowest
 _LEAST = 0.01  # successors the model thought less likely are not guessed
@@ -33,9 +34,9 @@ class RecyclingGuesser:
     kinds = len(_BELIEF) * (len(_SURE) + 1)
 
     def __init__(self, vocab_size: int) -> None:
-        self._tokens: npt.NDArray[np.int32] = np.zeros((vocab_size, SUCCESSORS), dtype=np.int32)
+        self._tokens: npt.NDArray[np.int32] = np.zeros((vocab_size, KEPT), dtype=np.int32)
         # Softmax over the successors alone: what the rest of the vocabulary had is not worth another pass over it.
-        self._shares: npt.NDArray[np.float32] = np.zeros((vocab_size, SUCCESSORS), dtype=np.float32)
+        self._shares: npt.NDArray[np.float32] = np.zeros((vocab_size, KEPT), dtype=np.float32)
         self._pairs: dict[Pair, Successors] = {}
         self._root: Pair | None = None  # of the step that is under way
 
@@ -59,13 +60,13 @@ class RecyclingGuesser:
         for rank, (token, share) in enumerate(zip(*found, strict=True)):
             if share < _LEAST:
                 break
-            sure = sum(share >= least for least in _SURE)
+            sure = bisect_right(_SURE, share)  # classes whose least share it has
             guesses.append(Guess(token, share * _BELIEF[order], order * (len(_SURE) + 1) + sure, rank))
         return guesses
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """Keep the best successors of every node; where a token is there twice, those of the kept or later node."""
-        values, indices = best(scores.logits, SUCCESSORS)
+        values, indices = best_of(scores)
         rows, shares = indices.tolist(), values.float().softmax(-1).tolist()
         parents, tokens = candidates.tree.parents, candidates.token_ids
         kept = set(accepted.path)

@@ -7,6 +7,7 @@ import torch
 
 from medusa_core.backbone import picking
 from medusa_core.backbone.picking import best, likeliest
+from medusa_core.records import Scores
 
 
 @pytest.fixture(params=["kernel", "without numba"])
@@ -41,3 +42,17 @@ def test_of_equal_logits_the_first_token_is_the_likeliest() -> None:
     logits = torch.zeros(1, 300)
     logits[0, [70, 69, 299]] = 1
     assert likeliest(logits) == [69]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_pass_kept_is_what_its_logits_say(kept: bool) -> None:
+    logits = torch.randn(5, 1000, generator=torch.Generator().manual_seed(4))
+    logits[2, [7, 900]] = 9.0  # of equal ones the first is taken
+    scores = Scores(logits, torch.zeros(5, 4), picking.largest(logits) if kept else None)
+    values, token_ids = picking.best_of(scores)
+    assert (scores.largest is not None) is kept
+    assert token_ids.shape == (5, picking.KEPT)
+    assert torch.equal(values, logits.topk(picking.KEPT).values)
+    assert torch.equal(logits.gather(1, token_ids), values)
+    assert picking.choices_of(scores) == likeliest(logits) == logits.argmax(-1).tolist()
+    assert picking.choices_of(scores)[2] == 7
