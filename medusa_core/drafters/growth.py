@@ -56,20 +56,25 @@ class Grower:
         self.earnings = tuple(Earnings(guesser.kinds) for guesser in guessers)
         self._mixer = Mixer([guesser.source for guesser in guessers]) if len(guessers) > 1 else None
 
-    def grow(self, state: State, draft_nodes: int, least: float) -> Grown:
-        """At most `draft_nodes` draft nodes, none of which adds less than `least` tokens to the step."""
+    def grow(self, state: State, least: Sequence[float]) -> Grown:
+        """As many draft nodes as `least` has numbers, at most; the n-th adds no fewer tokens to the step than the n-th.
+
+        `least` ascends.
+        """
         grown = Grown([0], [state.root], [0], [1.0], [Source.MODEL], [])
         cursors: list[list[Any]] = [[guesser.begin(state) for guesser in self._guessers]]
         heap: list[tuple[float, int, int, int, float, int, int]] = []
         pushed = 0
         node, path = 0, 1.0
         while True:
-            for token, (worth, index, rank) in self._offers(grown, node, cursors[node]).items():
-                gain = path * worth
-                if gain >= least:
-                    pushed += 1  # earlier pushed wins a tie, so the order does not depend on tokens
-                    heapq.heappush(heap, (-gain, pushed, node, token, worth, index, rank))
-            if not heap or len(grown.gains) >= draft_nodes:
+            asked = least[len(grown.gains)]
+            if path >= asked:  # else nothing below it is
+                for token, (worth, index, rank) in self._offers(grown, node, cursors[node]).items():
+                    gain = path * worth
+                    if gain >= asked:
+                        pushed += 1  # earlier pushed wins a tie, so the order does not depend on tokens
+                        heapq.heappush(heap, (-gain, pushed, node, token, worth, index, rank))
+            if not heap or -heap[0][0] < asked:
                 return grown
             negative, _, parent, token, worth, index, rank = heapq.heappop(heap)
             node, path = len(grown.parents), -negative
@@ -79,7 +84,7 @@ class Grower:
             grown.probabilities.append(worth)
             grown.sources.append(self._guessers[index].source)
             grown.gains.append(path)
-            if len(grown.gains) >= draft_nodes:
+            if len(grown.gains) >= len(least):
                 return grown
             cursors.append(
                 [

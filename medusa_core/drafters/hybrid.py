@@ -33,13 +33,13 @@ class HybridDrafter:
         self._between = started - self._ended if state.reply and self._ended else 0.0
         self._context = state.cache.length
         plan = self._sizing.plan(self._context)
-        draft_nodes = min(plan.draft_nodes, room - 1)
-        if draft_nodes < 1:
+        least = plan.least[: room - 1]
+        if not least:
             self._grown = None
             self._proposed = perf_counter()
             self._drafting = self._proposed - started
             return CandidateTree(ROOT_ONLY, (state.root,), (0,), (None,), (Source.MODEL,), plan.note)
-        self._grown = self._grower.grow(state, draft_nodes, plan.least)
+        self._grown = self._grower.grow(state, least)
         count = self._sizing.choose(self._grown.gains, self._context)
         candidates = self._grown.first(count)
         self._proposed = perf_counter()

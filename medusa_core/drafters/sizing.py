@@ -28,10 +28,9 @@ _REST, _LONGEST_REST = 32, 512  # steps without drafting after a trial that fail
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a step may do: at most `draft_nodes` draft nodes, each of which adds at least `least` tokens."""
+    """What a step may do: as many draft nodes as `least` has numbers, the n-th where it adds as many tokens."""
 
-    draft_nodes: int
-    least: float = 0.0
+    least: tuple[float, ...]  # ascending
     note: str = ""  # why nothing is drafted
 
 
@@ -64,7 +63,7 @@ class FixedSize:
     """Always so many, as far as there are guesses: passes keep one shape."""
 
     def __init__(self, draft_nodes: int) -> None:
-        self._plan = Plan(draft_nodes)
+        self._plan = Plan((0.0,) * draft_nodes)
 
     def plan(self, context: int) -> Plan:
         """The number."""
@@ -97,12 +96,25 @@ class MeasuredSize:
     def plan(self, context: int) -> Plan:
         """Nothing while drafting rests, else as many as can be worth it."""
         if self._resting:
-            return Plan(0, note=self._note)
-        seconds = self._seconds_by_size(context)
-        # A node's share is least of those sizes whose rows memory pays for; the worst node may pay less than its share.
-        cheapest = min((more - seconds[0]) / size for more, size in zip(seconds[1:], SIZES[1:], strict=True))
-        least = 0.5 * self.rate * cheapest
-        return Plan(SIZES[-1], min(max(least, _LEAST_GAIN), _MOST_LEAST_GAIN))
+            return Plan((), self._note)
+        seconds, rate = self._seconds_by_size(context), self.rate
+        least: tuple[float, ...] = ()
+        asked = _MOST_LEAST_GAIN
+        # From the largest size down: nodes beyond a size that would not pay at the cheapest of the larger ones are not
+        # looked for. The worst node of a size that pays may pay less than its share.
+        for index in reversed(range(len(SIZES) - 1)):
+            size, cheapest = SIZES[index], min(self._shares(index, seconds))
+            asked = min(asked, max(0.5 * rate * cheapest, _LEAST_GAIN))
+            least = (asked,) * (SIZES[index + 1] - size) + least
+        return Plan(least)
+
+    @staticmethod
+    def _shares(index: int, seconds: Sequence[float]) -> list[float]:
+        """What each further node costs with every size larger than that of `index`."""
+        return [
+            (more - seconds[index]) / (size - SIZES[index])
+            for more, size in zip(seconds[index + 1 :], SIZES[index + 1 :], strict=True)
+        ]
 
     def choose(self, gains: Sequence[float], context: int) -> int:
         """The size whose expected tokens exceed most what its time would bring at the rate reached so far."""

@@ -74,7 +74,7 @@ def random_table(seed: int, share: float) -> Table:
 def test_the_likeliest_paths_are_taken_whoever_guessed_them(state: State, seed: int, size: int) -> None:
     tables = [random_table(seed, 0.3), random_table(100 + seed, 0.02)]
     guessers = [TableGuesser(source, table) for source, table in zip((Source.HEAD, Source.LOOKUP), tables, strict=True)]
-    grown = Grower(guessers).grow(state, size, 0.0)
+    grown = Grower(guessers).grow(state, [0.0] * size)
     paths: dict[tuple[int, ...], float] = {(): 1.0}
     level: list[tuple[int, ...]] = [()]
     for _ in range(3):
@@ -95,7 +95,7 @@ def test_the_likeliest_paths_are_taken_whoever_guessed_them(state: State, seed: 
 def test_duplicates_are_one_node_of_the_likelier_source(state: State) -> None:
     heads = TableGuesser(Source.HEAD, {(): [(1, 0.5), (2, 0.1)]})
     lookup = TableGuesser(Source.LOOKUP, {(): [(2, 0.3), (1, 0.05)], (1,): [(7, 0.9)]})
-    candidates = Grower([heads, lookup]).grow(state, 8, 0.0).first(8)
+    candidates = Grower([heads, lookup]).grow(state, [0.0] * 8).first(8)
     nodes = zip(candidates.token_ids, candidates.tree.parents, candidates.sources, candidates.ranks, strict=True)
     assert sorted(nodes) == [
         (1, 0, Source.HEAD, 0),
@@ -107,25 +107,27 @@ def test_duplicates_are_one_node_of_the_likelier_source(state: State) -> None:
 
 def test_sources_that_disagree_share_what_there_is(state: State) -> None:
     guessers = [TableGuesser(Source.HEAD, {(): [(1, 0.9)]}), TableGuesser(Source.LOOKUP, {(): [(2, 0.9)]})]
-    grown = Grower(guessers).grow(state, 4, 0.0)
+    grown = Grower(guessers).grow(state, [0.0] * 4)
     assert sum(grown.gains) <= 0.98
     assert max(grown.gains) < 0.9
 
 
 def test_nodes_that_add_too_little_are_left_out(state: State) -> None:
     guesser = TableGuesser(Source.HEAD, {(): [(1, 0.5), (2, 0.2)], (1,): [(3, 0.3), (4, 0.5)]})
-    assert Grower([guesser]).grow(state, 10, 0.2).gains == pytest.approx([0.5, 0.25, 0.2])
+    assert Grower([guesser]).grow(state, [0.2] * 10).gains == pytest.approx([0.5, 0.25, 0.2])
+    assert Grower([guesser]).grow(state, [0.1, 0.1, 0.22, 0.22]).gains == pytest.approx([0.5, 0.25])
+    assert Grower([guesser]).grow(state, [0.6, 0.6]).gains == []
 
 
 def test_the_budget_goes_to_who_has_been_earning(state: State) -> None:
     heads = TableGuesser(Source.HEAD, {(): [(1, 0.4), (2, 0.3)]})
     lookup = TableGuesser(Source.LOOKUP, {(): [(5, 0.2)]})
     grower = Grower([heads, lookup])
-    assert grower.grow(state, 1, 0.0).sources[1] is Source.HEAD
+    assert grower.grow(state, [0.0]).sources[1] is Source.HEAD
     for _ in range(60):
-        grown = grower.grow(state, 3, 0.0)
+        grown = grower.grow(state, [0.0] * 3)
         grower.settle(grown, Accepted((0, 3) if grown.tokens[3] == 5 else (0,), 5, {}))
-    sources = grower.grow(state, 3, 0.0).sources
+    sources = grower.grow(state, [0.0] * 3).sources
     assert sources[1] is Source.LOOKUP
     rates = [earnings.rates[0] for earnings in grower.earnings]
     assert rates[0] < 0.2
@@ -133,7 +135,7 @@ def test_the_budget_goes_to_who_has_been_earning(state: State) -> None:
 
 
 def test_gains_descend_and_every_beginning_is_a_tree(state: State) -> None:
-    grown = Grower([TableGuesser(Source.HEAD, random_table(3, 0.3))]).grow(state, 20, 0.0)
+    grown = Grower([TableGuesser(Source.HEAD, random_table(3, 0.3))]).grow(state, [0.0] * 20)
     assert all(first >= second for first, second in pairwise(grown.gains))
     for size in range(len(grown.gains) + 1):
         assert len(grown.first(size).tree) == size + 1

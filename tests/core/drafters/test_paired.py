@@ -65,12 +65,12 @@ def test_the_guesses_are_the_best_of_the_corrected_distribution(
 def test_a_tree_grows_from_it_as_deep_as_there_are_heads(heads: MedusaHeads, state: Any) -> None:
     texts = [torch.tensor([7, 8, 10, 12, 14])] * 400 + [torch.arange(VOCAB)] * 40
     table = replace(count_pairs(texts, VOCAB, TOKEN_MAP, 3), strengths=(1.0, 1.0, 1.0))
-    grown = Grower([PairedGuesser(heads, table, None)]).grow(state, 200, 0.0)
+    grown = Grower([PairedGuesser(heads, table, None)]).grow(state, [0.0] * 200)
     candidates = grown.first(200)
     assert max(candidates.tree.depths) == 3
     assert grown.gains == sorted(grown.gains, reverse=True)
     assert 8 in _children_of_root(grown), "8 came after 7 in the text"
-    plain = Grower([PairedGuesser(heads, replace(table, strengths=(0.0, 0.0, 0.0)), None)]).grow(state, 200, 0.0)
+    plain = Grower([PairedGuesser(heads, replace(table, strengths=(0.0, 0.0, 0.0)), None)]).grow(state, [0.0] * 200)
     assert 8 not in _children_of_root(plain), "or the test shows nothing"
 
 

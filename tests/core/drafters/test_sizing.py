@@ -33,8 +33,8 @@ def run(
     chosen = []
     for _ in range(steps):
         plan = sizing.plan(200)
-        gains = [value for n in range(1, plan.draft_nodes + 1) if (value := gain**n) >= plan.least]
-        size = sizing.choose(gains, 200) if plan.draft_nodes else 0
+        gains = [value for n, least in enumerate(plan.least, 1) if (value := gain**n) >= least]
+        size = sizing.choose(gains, 200) if plan.least else 0
         brought = tokens or round(1 + sum(gains[:size]))
         sizing.observe(size, brought if size else 1, 200, StepTimes(0.0005, took(size), between))
         chosen.append(size)
@@ -43,7 +43,7 @@ def run(
 
 def test_a_fixed_size_takes_all_there_is() -> None:
     sizing = FixedSize(7)
-    assert (sizing.plan(0).draft_nodes, sizing.plan(0).least, sizing.choose([0.5, 0.1], 0)) == (7, 0.0, 2)
+    assert (sizing.plan(0).least, sizing.choose([0.5, 0.1], 0)) == ((0.0,) * 7, 2)
 
 
 @pytest.mark.parametrize(("row_seconds", "least", "most"), [(1e-6, 24, 64), (0.001, 4, 16), (0.012, 1, 2)])
@@ -74,7 +74,7 @@ def test_drafting_that_does_not_pay_rests_says_so_and_is_tried_again() -> None:
     for _ in range(400):
         plan = sizing.plan(200)
         notes.append(plan.note)
-        size = sizing.choose([0.5], 200) if plan.draft_nodes else 0
+        size = sizing.choose([0.5], 200) if plan.least else 0
         chosen.append(size)
         sizing.observe(size, 1, 200, StepTimes(0.05, as_told(size)))
     assert "does not pay" in notes[30]
@@ -121,17 +121,18 @@ def test_where_every_step_costs_more_outside_steps_are_larger() -> None:
     watched = MeasuredSize(dear)
     for sizing, between in ((hidden, 0.0), (watched, 0.03)):
         for _ in range(40):
-            size = sizing.choose([0.5], 200) if sizing.plan(200).draft_nodes else 0
+            size = sizing.choose([0.5], 200) if sizing.plan(200).least else 0
             sizing.observe(size, 2 if size else 1, 200, StepTimes(0.03, as_told(size), between))
     assert not watched.plan(200).note
     assert hidden.plan(200).note
 
 
-def test_nodes_are_looked_for_as_long_as_the_cheapest_of_them_pay() -> None:
+def test_nodes_are_looked_for_as_long_as_they_can_pay() -> None:
     """Eight rows come with the first one, as where memory is read anyway; more cost a lot."""
-    rows = (1, 9, 64)
-    table = CostTable((), rows, (128,), ((0.02, 0.0204, 0.2),), 0.0005)
-    sizing = MeasuredSize(table)
+    sizing = MeasuredSize(CostTable((), (1, 9, 64), (128,), ((0.02, 0.0204, 0.2),), 0.0005))
     least = sizing.plan(200).least
-    assert least < 0.02, "the share of a row of the whole table is 0.16 tokens"
+    assert len(least) == SIZES[-1]
+    assert list(least) == sorted(least)
+    assert max(least[:8]) < 0.02, "though the share of a row of the whole table is 0.16 tokens"
+    assert min(least[8:]) > 0.07
     assert sizing.choose([0.3, 0.2, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03], 200) == 8
