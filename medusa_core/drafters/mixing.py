@@ -1,10 +1,11 @@
 """What several sources say of one place, put together: how likely each token is, given who guessed it and who did not.
 
-Logistic mixing, as compressors that mix contexts do it (PAQ; Mattern, 2012): the log-odds of a token are a weighted sum
-of the log-odds that its sources give it, less something for every source that had an opinion and left it out. Two
-sources that agree are worth more than the better of them, one that is contradicted is worth less. The weights were
-fitted on replies that the default model wrote, to prompts of this project; what is peculiar to a conversation is in the
-probabilities already, since every source's are corrected by what they have been earning.
+Logistic mixing, as compressors that mix contexts do it (PAQ; Mattern, 2012): a token's score is a weighted sum of the
+log-odds that its sources give it, less something for every source that had an opinion and left it out; the softmax of
+all scores, and of 0 for a token that nobody named, says how likely each is. Two sources that agree are worth more than
+the better of them, one that is contradicted is worth less. The weights were fitted on replies that the default model
+wrote, to prompts of this project; what is peculiar to a conversation is in the probabilities already, since every
+source's are corrected by what they have been earning.
 Knows nothing of trees, texts or of how a source guesses.
 """
 
@@ -17,7 +18,7 @@ from math import exp, log
 from medusa_core.drafters.base import Guess
 from medusa_core.events import Source
 
-_SURE = 0.98  # nothing is believed in more than this, and all tokens of one place together neither
+_SURE = 0.98  # no source is believed more than this, and all tokens of a source that is alone together neither
 _LEAST = 1e-4  # what a source believes less in counts as this much
 
 
@@ -32,21 +33,21 @@ class _Voice:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The voices of sources that guess together, and the log-odds of a token before any of them is heard."""
+    """The voices of sources that guess together, and the score of a token before any of them is heard."""
 
     bias: float
     voices: Mapping[Source, _Voice]
 
 
 _WITH_HEADS = _Table(
-    -2.30,
+    -1.73,
     {
-        Source.HEAD: _Voice(0.83, 2.08, -1.44),
-        Source.LOOKUP: _Voice(0.70, 1.83, -0.44),
-        Source.RECYCLING: _Voice(0.47, 1.27, -0.52),
+        Source.HEAD: _Voice(0.70, 2.30, -1.11),
+        Source.LOOKUP: _Voice(0.61, 2.08, -0.02),
+        Source.RECYCLING: _Voice(0.37, 1.67, -0.01),
     },
 )
-_WITHOUT_HEADS = _Table(-1.41, {Source.LOOKUP: _Voice(0.69, 1.80, -0.45), Source.RECYCLING: _Voice(0.73, 0.75, -1.60)})
+_WITHOUT_HEADS = _Table(-1.76, {Source.LOOKUP: _Voice(0.60, 2.11, 0.10), Source.RECYCLING: _Voice(0.60, 1.35, -0.64)})
 
 
 Offer = tuple[float, int, int]
@@ -71,7 +72,7 @@ class Mixer:
     def together(self, made: Sequence[Sequence[Guess]], rates: Sequence[Rates]) -> dict[int, Offer]:
         """Tokens by id, from the guesses of every source and what its kinds have been earning."""
         # Many times a step: a tuple is four times as fast as anything with names.
-        heard: dict[int, tuple[float, float, int, int]] = {}  # log-odds beside the common ones, most believed, by whom
+        heard: dict[int, tuple[float, float, int, int]] = {}  # score but for what is common, most believed, by whom
         common = self._bias
         for index, (guesses, own, (slope, named, silent)) in enumerate(zip(made, rates, self._voices, strict=True)):
             if guesses:
@@ -79,17 +80,17 @@ class Mixer:
             for token, probability, kind, rank in guesses:
                 p = probability * own[kind]
                 p = _LEAST if p < _LEAST else min(p, _SURE)
-                odds = named + slope * log(p / (1.0 - p))
+                score = named + slope * log(p / (1.0 - p))
                 before = heard.get(token)
                 if before is None:
-                    heard[token] = odds, p, index, rank
+                    heard[token] = score, p, index, rank
                 elif before[1] >= p:
-                    heard[token] = before[0] + odds, before[1], before[2], before[3]
+                    heard[token] = before[0] + score, before[1], before[2], before[3]
                 else:
-                    heard[token] = before[0] + odds, p, index, rank
-        return _shared(
-            {token: (1.0 / (1.0 + exp(-common - odds)), index, rank) for token, (odds, _, index, rank) in heard.items()}
-        )
+                    heard[token] = before[0] + score, p, index, rank
+        said = [(token, exp(common + score), index, rank) for token, (score, _, index, rank) in heard.items()]
+        total = 1.0 + sum([weight for _, weight, _, _ in said])
+        return {token: (weight / total, index, rank) for token, weight, index, rank in said}
 
 
 def _shared(offers: dict[int, Offer]) -> dict[int, Offer]:
