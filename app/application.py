@@ -6,6 +6,7 @@ screen. Knows nothing of decoding.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -248,6 +249,7 @@ def run(options: Options) -> int:
             trial = make_trial(application.controller, application.views) if make_trial else None
             application.show()
             status = app.exec()
+            gc.disable()  # a thread that is still ending must not collect what is left of the window
             if trial is not None:
                 status = trial.status
                 sys.stderr.write(f"{trial.message}\n" if trial.message else "")

@@ -44,4 +44,5 @@ class GuiGarbage(QObject):
     def stop(self) -> None:
         """Give back to the automatic collector; for when no other thread is left."""
         self._timer.stop()
+        gc.collect()  # or whichever thread is still ending would find widgets in what is left
         gc.enable()
