@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medusa_core.backbone import attention, kernels
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.products import HERE, aligned, multiply, multiply_share, padded
+from medusa_core.backbone.products import HERE, aligned, block_at, multiply, multiply_share, own_blocks, padded
 from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.threads import in_parallel, wait_for_all
 
@@ -118,7 +118,9 @@ class Seen(NamedTuple):
 @compiled
 def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-untyped-def]
     """From quantized rows, normed for layer `i`, to quantized rows of what its attention read."""
-    multiply_share(r.hidden, w.qkv.weights[i], w.qkv.corrections[i], r.product, worker, workers)
+    own, _ = kernels.own_columns(w.norm.shape[0], worker, workers)
+    following = block_at(w.out.weights[i], own // BLOCK)
+    multiply_share(r.hidden, w.qkv.weights[i], w.qkv.corrections[i], r.product, worker, workers, following)
     wait_for_all()
     scaled = (r.product, r.hidden_scales, w.qkv.scales[i], w.qkv_bias[i])
     kind = w.turns[i]
@@ -142,13 +144,16 @@ def _gate(i, w, r, worker, workers):  # type: ignore[no-untyped-def]
     width = w.down.factors.shape[1]
     first, last = kernels.own_columns(width, worker, workers)
     weights, corrections = w.gate_up.weights[i], w.gate_up.corrections[i]
+    own, _ = kernels.own_columns(w.norm.shape[0], worker, workers)
+    following = block_at(w.down.weights[i], own // BLOCK)
     if width % BLOCK:  # gate and up share a block: one worker has all
         if first < last:
-            multiply(r.hidden, weights, corrections, r.product, 0, weights.shape[0])
+            multiply(r.hidden, weights, corrections, r.product, 0, weights.shape[0], following)
     else:
         up = width // BLOCK
-        multiply(r.hidden, weights, corrections, r.product, first // BLOCK, last // BLOCK)
-        multiply(r.hidden, weights, corrections, r.product, up + first // BLOCK, up + last // BLOCK)
+        own_up = block_at(weights, up + first // BLOCK)
+        multiply(r.hidden, weights, corrections, r.product, first // BLOCK, last // BLOCK, own_up)
+        multiply(r.hidden, weights, corrections, r.product, up + first // BLOCK, up + last // BLOCK, following)
     kernels.gate_turn(
         r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.turned_gated, r.gated_sizes, first, last,
         worker,
@@ -159,12 +164,12 @@ def _gate(i, w, r, worker, workers):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_product(x, rows, scales, product, i, r, first, last):  # type: ignore[no-untyped-def]
-    """x (T, H) += a product of layer `i`, in the worker's own columns."""
+def _add_product(x, rows, scales, product, i, r, first, last, following):  # type: ignore[no-untyped-def]
+    """x (T, H) += a product of layer `i`, in the worker's own columns; `following` see `multiply`."""
     weights = product.weights[i]
     last_block = last // BLOCK if last < x.shape[1] else weights.shape[0]
     if first < last:
-        multiply(rows, weights, product.corrections[i], r.product, first // BLOCK, last_block)
+        multiply(rows, weights, product.corrections[i], r.product, first // BLOCK, last_block, following)
     kernels.add(x, r.product, scales, product.scales[i], first, last)
 
 
@@ -178,15 +183,19 @@ def _share(x, w, r, seen, keys, values, out, worker, workers):  # type: ignore[n
         kernels.norm_quantize(r.turned, r.sizes[:workers], r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
         wait_for_all()
         _attend(i, w, r, seen, keys, values, worker, workers)
-        _add_product(x, r.attended, r.attended_scales, w.out, i, r, first, last)
+        own, _ = kernels.own_columns(w.down.factors.shape[1], worker, workers)
+        following = block_at(w.gate_up.weights[i], own // BLOCK)
+        _add_product(x, r.attended, r.attended_scales, w.out, i, r, first, last, following)
         kernels.norm_turn(x, w.gate_up.factors[i], r.turned, r.sizes, r.sums, first, last, worker)
         wait_for_all()
         kernels.norm_quantize(r.turned, r.sizes[:workers], r.sums, w.eps, r.hidden, r.hidden_scales, first, last)
         wait_for_all()
         _gate(i, w, r, worker, workers)
-        _add_product(x, r.gated, r.gated_scales, w.down, i, r, first, last)
-        following = w.qkv.factors[min(i + 1, layers - 1)]  # after the last layer only the sums are needed
-        kernels.norm_turn(x, following, r.turned, r.sizes, r.sums, first, last, worker)
+        after = min(i + 1, layers - 1)  # of the last layer only the sums are needed
+        own, _ = own_blocks(w.qkv.weights[after], worker, workers)
+        following = block_at(w.qkv.weights[after], own)
+        _add_product(x, r.gated, r.gated_scales, w.down, i, r, first, last, following)
+        kernels.norm_turn(x, w.qkv.factors[after], r.turned, r.sizes, r.sums, first, last, worker)
         wait_for_all()
     kernels.norm(x, w.norm, r.sums, w.eps, out, first, last)
 
@@ -208,7 +217,10 @@ def _project(x, weights, corrections, scales, factors, biases, rows, row_scales,
         kernels.quantize(x[k], factors[k], rows[k], row_scales[k], turn, workers)
     wait_for_all()
     for k in range(apart):
-        multiply_share(rows[k], weights[k], corrections[k], out[k], worker, workers)
+        after = min(k + 1, apart - 1)
+        own, _ = own_blocks(weights[after], worker, workers)
+        following = block_at(weights[after], own)
+        multiply_share(rows[k], weights[k], corrections[k], out[k], worker, workers, following)
     wait_for_all()
     for k in range(apart):
         kernels.scale(out[k], row_scales[k], scales[k], biases[k], worker, workers)

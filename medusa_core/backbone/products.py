@@ -22,7 +22,10 @@ from medusa_core.backbone.compiling import compiled, features
 
 _Number = TypeVar("_Number", bound=np.generic)
 ZERO_POINT = 128  # of the uint8 rows
-_LINE, _AHEAD = 64, 4096  # bytes: of a line of the cache, and how far before its use memory is asked
+_LINE = 64  # bytes of a line of the cache
+# How many bytes before its use memory is asked: by tiles that are bound by it, by others, and before the second cache
+# is, where it has arrived. Of blocks that are no larger than a size the whole next one is asked for instead.
+_SOON, _EARLY, _NEAR, _WHOLE = 4096, 16384, 1024, 65536
 GROUP = 4  # inputs that one instruction multiplies and adds: what K must be a multiple of
 _BYTE, _HALF, _WORD, _INDEX = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
@@ -34,6 +37,7 @@ class Instructions:
     lanes: int  # outputs summed in one register
     dot_products: bool  # four bytes multiplied and added at once
     most_rows: int  # of a tile: two sums each, within the registers there are
+    few_rows: int  # a tile of no more is bound by memory
 
     @property
     def block(self) -> int:
@@ -41,9 +45,9 @@ class Instructions:
         return 2 * self.lanes
 
 
-WIDE = Instructions(16, dot_products=True, most_rows=12)  # AVX-512 VNNI
-NARROW = Instructions(8, dot_products=True, most_rows=5)  # AVX-VNNI
-ANY = Instructions(8, dot_products=False, most_rows=4)
+WIDE = Instructions(16, dot_products=True, most_rows=12, few_rows=5)  # AVX-512 VNNI
+NARROW = Instructions(8, dot_products=True, most_rows=5, few_rows=2)  # AVX-VNNI
+ANY = Instructions(8, dot_products=False, most_rows=4, few_rows=1)
 
 
 def _here() -> Instructions:
@@ -62,20 +66,20 @@ class _Tile:
 
     builder: Any
     kind: Instructions
-    values: tuple[Any, ...]  # rows, row_bytes, weights, groups, corrections, out, out_bytes
+    values: tuple[Any, ...]  # rows, row_bytes, weights, groups, corrections, out, out_bytes, ahead, ahead_bytes
 
     def pointer(self, base: Any, offset: Any, to: Any) -> Any:
         return self.builder.inttoptr(self.builder.add(base, offset), to.as_pointer())
 
-    def prefetch(self, address: Any) -> None:
-        """Have memory fetch what is read some steps later."""
+    def prefetch(self, address: Any, locality: int) -> None:
+        """Have memory bring what is read some steps later: close to the processor with 0 or 3, with 2 less close."""
         b, bytes_ = self.builder, _BYTE.as_pointer()
         flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [bytes_, flag, flag, flag])
         fetch = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
         for line in range(0, 8 * self.kind.lanes, _LINE):
-            later = self.pointer(address, ir.Constant(_INDEX, _AHEAD + line), _BYTE)
-            b.call(fetch, [later, ir.Constant(flag, 0), ir.Constant(flag, 0), ir.Constant(flag, 1)])
+            later = self.pointer(address, ir.Constant(_INDEX, line), _BYTE)
+            b.call(fetch, [later, ir.Constant(flag, 0), ir.Constant(flag, locality), ir.Constant(flag, 1)])
 
     def spread(self, quad: Any) -> Any:
         """Four bytes of a row, in every lane."""
@@ -107,7 +111,7 @@ class _Tile:
     def write(self, count: int) -> None:
         """All K inputs of `count` rows, summed and stored."""
         b = self.builder
-        rows, row_bytes, weights, groups, corrections, out, out_bytes = self.values
+        rows, row_bytes, weights, groups, corrections, out, out_bytes, ahead, ahead_bytes = self.values
         lanes = self.kind.lanes
         sums, floats, register = ir.VectorType(_WORD, lanes), ir.VectorType(ir.FloatType(), lanes), 4 * lanes
         halves = [ir.Constant(_INDEX, 0), ir.Constant(_INDEX, register)]
@@ -120,7 +124,12 @@ class _Tile:
         totals = [[b.phi(sums) for _ in halves] for _ in range(count)]
         at = b.add(weights, b.mul(group, ir.Constant(_INDEX, 2 * register)))
         loaded = [b.load(self.pointer(at, half, sums), align=register) for half in halves]
-        self.prefetch(at)
+        asked = b.add(ahead, b.mul(group, ahead_bytes))
+        if count <= self.kind.few_rows:
+            self.prefetch(asked, 0)  # used once and soon
+        else:
+            self.prefetch(asked, 2)  # so early that the first cache would lose it
+            self.prefetch(b.add(at, ir.Constant(_INDEX, _NEAR)), 3)
         step = b.mul(group, ir.Constant(_INDEX, GROUP))
         summed = []
         for address, row_totals in zip(addresses, totals, strict=True):
@@ -142,9 +151,10 @@ class _Tile:
 
 
 def tile(kind: Instructions) -> Any:
-    """A function of addresses, (count, rows, row_bytes, weights, groups, corrections, out, out_bytes), for one block.
+    """A function of addresses, for one block: count, rows, row_bytes, weights, groups, corrections, out, out_bytes.
 
-    It writes 1 <= count <= most_rows rows. `groups` is K / 4.
+    It writes 1 <= count <= most_rows rows. `groups` is K / 4. Two more arguments say what memory is asked for
+    meanwhile: `ahead`, and how many bytes further with every group.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -162,39 +172,66 @@ def tile(kind: Instructions) -> Any:
         return context.get_dummy_value()
 
     def typing(
-        _context: Any, n: Any, rows: Any, step: Any, weights: Any, groups: Any, starts: Any, out: Any, to: Any
-    ) -> Any:
-        return types.void(*[types.intp] * 8), generate
+        _context: Any, n: Any, rows: Any, step: Any, weights: Any, groups: Any, starts: Any, out: Any, to: Any,
+        ahead: Any, further: Any,
+    ) -> Any:  # fmt: skip
+        return types.void(*[types.intp] * 10), generate
 
     return intrinsic(typing)
 
 
 # Of this processor, as constants: what closures hold would be compiled anew at every start.
-_tile_here, _MOST_ROWS, _BLOCK_BYTES = tile(HERE), HERE.most_rows, 4 * HERE.block
+_tile_here, _MOST_ROWS, _FEW_ROWS, _BLOCK_BYTES = tile(HERE), HERE.most_rows, HERE.few_rows, 4 * HERE.block
 
 
 @compiled
-def multiply(rows, weights, corrections, out, first_block, last_block):  # type: ignore[no-untyped-def]
-    """out (T, N) = the integers (rows (T, K) - 128) . weights, packed (N / block, K / 4, block, 4), of some blocks."""
+def block_at(weights, block):  # type: ignore[no-untyped-def]
+    """Where a block of packed weights (N / block, K / 4, block, 4) lies."""
+    return weights.ctypes.data + block * weights.strides[0]
+
+
+@compiled
+def multiply(rows, weights, corrections, out, first_block, last_block, following):  # type: ignore[no-untyped-def]
+    """out (T, N) = the integers (rows (T, K) - 128) . weights, packed (N / block, K / 4, block, 4), of some blocks.
+
+    While many rows are multiplied with a block the next one is fetched; during the last one what lies at `following`,
+    the weights that the worker reads next (0: nothing).
+    """
     count, groups = rows.shape[0], weights.shape[1]
     tiles = (count + _MOST_ROWS - 1) // _MOST_ROWS
     rows_at, row_bytes, out_at, out_bytes = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
+    block_bytes = weights.strides[0]
+    fetching = min(tiles, 2)  # tiles that share what is fetched: while one waits for memory the other would not use it
     for block in range(first_block, last_block):
-        weights_at = weights.ctypes.data + block * weights.strides[0]
+        weights_at = block_at(weights, block)
         corrections_at = corrections.ctypes.data + block * _BLOCK_BYTES
+        if count <= _FEW_ROWS:
+            ahead = weights_at + _SOON
+        elif block == last_block - 1:
+            ahead = following
+        else:
+            ahead = weights_at + (block_bytes if block_bytes <= _WHOLE else _EARLY)
         for i in range(tiles):
             first, last = count * i // tiles, count * (i + 1) // tiles
             _tile_here(
                 last - first, rows_at + first * row_bytes, row_bytes, weights_at, groups,
                 corrections_at, out_at + first * out_bytes + block * _BLOCK_BYTES, out_bytes,
+                ahead + min(i, fetching - 1) * block_bytes // fetching, weights.strides[1] // fetching,
             )  # fmt: skip
 
 
 @compiled
-def multiply_share(rows, weights, corrections, out, worker, workers):  # type: ignore[no-untyped-def]
-    """The share of one worker in all of them."""
+def own_blocks(weights, worker, workers):  # type: ignore[no-untyped-def]
+    """The share of one worker in a product: [first, last) of its blocks."""
     blocks = weights.shape[0]
-    multiply(rows, weights, corrections, out, blocks * worker // workers, blocks * (worker + 1) // workers)
+    return blocks * worker // workers, blocks * (worker + 1) // workers
+
+
+@compiled
+def multiply_share(rows, weights, corrections, out, worker, workers, following):  # type: ignore[no-untyped-def]
+    """The share of one worker in all of them."""
+    first, last = own_blocks(weights, worker, workers)
+    multiply(rows, weights, corrections, out, first, last, following)
 
 
 def padded(outputs: int, kind: Instructions = HERE) -> int:

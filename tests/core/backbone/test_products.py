@@ -20,12 +20,17 @@ KINDS = {WIDE: (ANY, NARROW, WIDE), NARROW: (ANY, NARROW), ANY: (ANY,)}[HERE]
 @functools.cache
 def multiplier(kind: Instructions) -> Any:
     """`multiply` with the constants of another processor."""
-    constants = {"_tile_here": products.tile(kind), "_MOST_ROWS": kind.most_rows, "_BLOCK_BYTES": 4 * kind.block}
+    constants = {
+        "_tile_here": products.tile(kind),
+        "_MOST_ROWS": kind.most_rows,
+        "_FEW_ROWS": kind.few_rows,
+        "_BLOCK_BYTES": 4 * kind.block,
+    }
     return numba.njit(FunctionType(products.multiply.py_func.__code__, {**vars(products), **constants}))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize(("outputs", "inputs"), [(100, 16), (64, 576), (1, 4)])
+@pytest.mark.parametrize(("outputs", "inputs"), [(100, 16), (64, 576), (1, 4), (40, 4096)])
 def test_they_are_exact_at_the_extremes_for_any_number_of_rows_and_workers(
     kind: Instructions, outputs: int, inputs: int
 ) -> None:
@@ -41,7 +46,7 @@ def test_they_are_exact_at_the_extremes_for_any_number_of_rows_and_workers(
         out = np.full((count, width), np.nan, np.float32)
         blocks = len(packed)
         for share in range(3):
-            multiplier(kind)(rows, packed, corrections, out, blocks * share // 3, blocks * (share + 1) // 3)
+            multiplier(kind)(rows, packed, corrections, out, blocks * share // 3, blocks * (share + 1) // 3, 0)
         np.testing.assert_array_equal(out[:, :outputs], expected.astype(np.float32))
         assert (out[:, outputs:] == 0).all()
 
