@@ -5,11 +5,14 @@ Shapes: T rows of one pass, H hidden, V vocabulary, L rows already cached. Knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
+
+if TYPE_CHECKING:
+    from medusa_core.backbone.quantize import Int8Linears
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,6 @@ class BatchBackbone(Backbone, Protocol):
 class QuantizesLinears(Protocol):
     """A backbone that can run further linear layers in its own precision."""
 
-    def linears(
-        self, weights: torch.Tensor, biases: torch.Tensor | None = None
-    ) -> Callable[[torch.Tensor], torch.Tensor]:
+    def linears(self, weights: torch.Tensor, biases: torch.Tensor | None = None) -> Int8Linears:
         """S layers side by side, weights (S, N, K) and biases (S, N): float32 rows (S, T, K) -> (S, T, N)."""
         ...

@@ -24,7 +24,8 @@ def _insert(value, place, filled, values, places):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _pick(rows, values, places, worker, workers):  # type: ignore[no-untyped-def]
+def pick_share(rows, values, places, worker, workers):  # type: ignore[no-untyped-def]
+    """`pick` by one of several workers: every so many rows one."""
     vocab, wanted = rows.shape[1], values.shape[1]
     whole = vocab // _CHUNK * _CHUNK
     for i in range(worker, rows.shape[0], workers):
@@ -45,4 +46,4 @@ def _pick(rows, values, places, worker, workers):  # type: ignore[no-untyped-def
 @compiled
 def pick(rows, values, places, workers):  # type: ignore[no-untyped-def]
     """The largest of each row (N, V): `values` and `places` (N, W), descending; 1 <= W <= V."""
-    in_parallel(_pick, (rows, values, places), workers)
+    in_parallel(pick_share, (rows, values, places), workers)

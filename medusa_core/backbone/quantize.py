@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -55,6 +56,23 @@ def smoothing(largest_inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tenso
     return (inputs**_SMOOTHING / columns ** (1 - _SMOOTHING)).clamp_min(1e-5)
 
 
+class Linears(NamedTuple):
+    """S layers of one size as kernels read them, B outputs a tile."""
+
+    packed: NDArray[np.int8]  # (S, N / B, K / 4, B, 4)
+    corrections: NDArray[np.int32]  # (S, N)
+    scales: Floats  # (S, N)
+    factors: Floats  # (S, K)
+    biases: Floats  # (S, N), or (S, 0)
+
+
+def no_linears() -> Linears:
+    """S = 0."""
+    floats = np.empty((0, 0), np.float32)
+    packed = products.aligned((0, 1, 1, products.HERE.block, products.GROUP), np.int8)
+    return Linears(packed, np.empty((0, 0), np.int32), floats, floats, floats)
+
+
 class Int8Linears:
     """S linear layers of one size in int8, side by side, each with rows of its own. K must be a multiple of 4."""
 
@@ -67,27 +85,25 @@ class Int8Linears:
         """`weights` (S, N, K), `biases` (S, N); `largest_inputs` (K,) of all."""
         made = [quantized(weight, largest_inputs) for weight in weights]
         self.outputs, self.inputs = made[0].values.shape
-        width, block = products.padded(self.outputs), products.HERE.block
-        self._packed = products.aligned(
-            (len(made), width // block, self.inputs // products.GROUP, block, products.GROUP), np.int8
+        self._width, block = products.padded(self.outputs), products.HERE.block
+        packed = products.aligned(
+            (len(made), self._width // block, self.inputs // products.GROUP, block, products.GROUP), np.int8
         )
-        self._corrections = np.stack(
-            [products.pack(one.values, packed) for one, packed in zip(made, self._packed, strict=True)]
-        )
-        self._scales = np.stack([one.scales for one in made])
-        self._factors = np.stack([one.factors for one in made])
         none = np.empty((len(made), 0), np.float32)
-        self._biases: Floats = none if biases is None else biases.detach().float().contiguous().numpy()
-        self._width = width
+        self.layers = Linears(
+            packed,
+            np.stack([products.pack(one.values, into) for one, into in zip(made, packed, strict=True)]),
+            np.stack([one.scales for one in made]),
+            np.stack([one.factors for one in made]),
+            none if biases is None else biases.detach().float().contiguous().numpy(),
+        )
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """float32 x (S, T, K) -> (S, T, N)."""
+    def __call__(self, x: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """float32 x (S, T, K) -> (S, T, N); of more layers than x has those from `first` on."""
         out = torch.empty(*x.shape[:2], self._width)
         rows, scales = np.empty(tuple(x.shape), np.uint8), np.empty(tuple(x.shape[:2]), np.float32)
-        project(
-            x.contiguous().numpy(), self._packed, self._corrections, self._scales, self._factors, self._biases,
-            rows, scales, out.numpy(), torch.get_num_threads(),
-        )  # fmt: skip
+        layers = (array[first : first + len(x)] for array in self.layers)
+        project(x.contiguous().numpy(), *layers, rows, scales, out.numpy(), torch.get_num_threads())
         return out[..., : self.outputs]
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 
-from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
@@ -109,8 +108,7 @@ class TopGuesses:
 
     def __init__(self, heads: MedusaHeads, width: int, temperatures: Sequence[float] | None) -> None:
         self._heads, self._width = heads, min(width, heads.shape.draft_vocab_size)
-        device = heads.device
-        self._scale = None if temperatures is None else 1 / torch.tensor(temperatures, device=device)[:, None]
+        self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=heads.device)[:, None]
 
     def __call__(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
         """Token ids and probabilities by head and rank, (K, width), from the root and the state it was chosen from."""
@@ -122,12 +120,8 @@ class TopGuesses:
     def tensors(self, state: State) -> GuessTensors:
         """The same, where they were computed."""
         roots = upload([state.root], state.hidden.device)
-        logits = self._heads(state.hidden[None], roots)[:, 0].float()
-        if self._scale is not None:
-            logits = logits * self._scale
-        values, indices = best(logits, self._width)
-        probabilities = (values - logits.logsumexp(-1, keepdim=True)).exp()
-        return GuessTensors(roots, self._heads.token_ids(indices), probabilities)
+        probabilities, places = self._heads.likeliest(state.hidden, roots, self._scale, self._width)
+        return GuessTensors(roots, self._heads.token_ids(places), probabilities.gather(1, places))
 
 
 def probability_class(probability: float) -> int:

@@ -12,7 +12,6 @@ from functools import cache
 import numpy as np
 import torch
 
-from medusa_core.backbone.picking import best
 from medusa_core.drafters.base import Guess
 from medusa_core.drafters.medusa import CLASSES, probability_class
 from medusa_core.events import Source
@@ -37,6 +36,7 @@ class PairedGuesser:
         self._heads, self._pairs = heads, pairs
         device = heads.device
         self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=device)[:, None]
+        self._width = min(_GUESSES, heads.shape.draft_vocab_size)
         self._gains = [np.exp(np.float32(strength) * pairs.boosts) for strength in pairs.strengths]
         vocab = torch.arange(heads.shape.vocab_size) if heads.token_map is None else heads.token_map.cpu()
         self._token_ids = vocab.numpy()
@@ -49,10 +49,8 @@ class PairedGuesser:
     def begin(self, state: State) -> Cursor:
         """Run the heads."""
         roots = torch.tensor([state.root], device=state.hidden.device)
-        logits = self._heads(state.hidden[None], roots)[:, 0].float() * self._scale
-        width = min(_GUESSES, logits.shape[-1])
-        _, indices = best(logits, width)
-        self._probabilities, self._top = logits.softmax(-1).cpu().numpy(), indices.cpu().numpy()
+        probabilities, places = self._heads.likeliest(state.hidden, roots, self._scale, self._width)
+        self._probabilities, self._top = probabilities.cpu().numpy(), places.cpu().numpy()
         self._made = {}
         return 0, state.root
 

@@ -42,9 +42,9 @@ def brief_heads_costs(
 
 def _draft(heads: MedusaHeads, hidden: torch.Tensor) -> object:
     roots = torch.zeros(1, dtype=torch.long, device=hidden.device)
-    logits = heads(hidden[None], roots)[:, 0]
-    probabilities, indices = logits.float().softmax(-1).topk(min(_GUESSES, logits.shape[-1]), dim=-1)
-    return heads.token_ids(indices).tolist(), probabilities.tolist()
+    scale = torch.ones(heads.shape.num_heads, 1, device=hidden.device)
+    probabilities, places = heads.likeliest(hidden, roots, scale, min(_GUESSES, heads.shape.draft_vocab_size))
+    return heads.token_ids(places).tolist(), probabilities.gather(1, places).tolist()
 
 
 def _described(heads: MedusaHeads) -> str:

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from medusa_core.backbone.picking import best
 from medusa_core.errors import CheckpointMismatch, ConfigError
 
 
@@ -99,6 +100,16 @@ class MedusaHeads(nn.Module):
         """W2: (K, M, H) -> (K, M, V')."""
         output = self.output(self.w2)
         return F.linear(x, output) if output.dim() == 2 else torch.bmm(x, output.transpose(1, 2))
+
+    def likeliest(
+        self, hidden: torch.Tensor, roots: torch.Tensor, scale: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a draft asks, of one state (H,) and its root (1,); logits count times `scale` (K, 1).
+
+        Returns probabilities (K, V'), and the places (K, count) of the largest, descending.
+        """
+        logits = self(hidden[None], roots)[:, 0].float() * scale
+        return logits.softmax(-1), best(logits, count)[1]
 
     def output(self, models: torch.Tensor) -> torch.Tensor:
         """W2: (V', H) where all heads share one, which is `models` where it is the model's; else (K, V', H)."""

@@ -10,7 +10,7 @@ from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.backbone.load import make_spec
 from medusa_core.heads.int8 import Int8Heads, for_decoding
 from medusa_core.heads.kinds import build_heads
-from medusa_core.heads.medusa import HeadsShape
+from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.tiny import tiny_model, tiny_tokenizer
 
 
@@ -47,6 +47,13 @@ def test_they_are_close_to_the_heads_they_were_made_from(
     assert torch.equal(made.token_ids(torch.tensor([0, 99])), token_map[[0, 99]])
     assert torch.equal(made(states[:1], roots[:1]), found[:, :1])  # a state's guesses depend on no other
     assert (made.kind, made.shape, made.device) == (kind, shape, torch.device("cpu"))
+    scale = torch.tensor([[1.0], [0.5], [2.0]])
+    for count, i in ((10, 0), (3, 3), (10, 1)):  # in one kernel: as one by one
+        probabilities, places = made.likeliest(states[i], roots[i : i + 1], scale, count)
+        one_by_one, best = MedusaHeads.likeliest(made, states[i], roots[i : i + 1], scale, count)
+        torch.testing.assert_close(probabilities, one_by_one, atol=1e-5, rtol=1e-4)
+        assert torch.equal(probabilities.gather(1, places), probabilities.topk(count, dim=-1).values)
+        assert torch.equal(places, best)
     with pytest.raises(TypeError, match="save the heads they were made from"):
         made.state_dict()
 
