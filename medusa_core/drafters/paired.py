@@ -20,7 +20,8 @@ from medusa_core.heads.pairs import Floats, Ints, PairTable
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
-_GUESSES = 10  # below every node
+_GUESSES = 10  # below every node, at most
+_LEAST = 0.005  # what is less likely is not guessed: it hardly ever becomes a node, and takes as long
 
 Cursor = tuple[int, int]  # how deep the node is, and the token it holds
 
@@ -39,7 +40,7 @@ class PairedGuesser:
         self._width = min(_GUESSES, heads.shape.draft_vocab_size)
         self._gains = [np.exp(np.float32(strength) * pairs.boosts) for strength in pairs.strengths]
         vocab = torch.arange(heads.shape.vocab_size) if heads.token_map is None else heads.token_map.cpu()
-        self._token_ids = vocab.numpy()
+        self._token_ids: list[int] = vocab.tolist()
         # Compiled now rather than in the first reply.
         _sharpener()(np.ones(1, np.float32), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
         self._made: dict[Cursor, list[Guess]] = {}
@@ -75,12 +76,13 @@ class PairedGuesser:
         total, places, worths = sharpen(
             self._probabilities[depth], self._top[depth], self._pairs.followers[after], self._gains[depth][after]
         )
-        first = depth * CLASSES
-        shares = [value / total for value in worths]
-        return [
-            Guess(token, share, first + probability_class(share), rank)
-            for rank, (token, share) in enumerate(zip(self._token_ids[places].tolist(), shares, strict=True))
-        ]
+        first, guesses = depth * CLASSES, []
+        for rank, (place, worth) in enumerate(zip(places.tolist(), worths, strict=True)):
+            share = worth / total
+            if share < _LEAST:
+                break
+            guesses.append(Guess(self._token_ids[place], share, first + probability_class(share), rank))
+        return guesses
 
 
 @cache

@@ -56,9 +56,11 @@ def test_the_guesses_are_the_best_of_the_corrected_distribution(
     guesses = guesser.guesses((depth, before))
     expected = corrected(heads, state, depth, before, table, (0.8, 1.0, 1.3)[depth])
     values, indices = expected.topk(10)
-    assert [guess.token for guess in guesses] == TOKEN_MAP[indices].tolist()
-    np.testing.assert_allclose([guess.probability for guess in guesses], values, rtol=1e-4)
-    assert [guess.rank for guess in guesses] == list(range(10))
+    count = int((values >= 0.005).sum())  # less likely ones hardly ever become nodes
+    assert 1 <= count <= 10
+    assert [guess.token for guess in guesses] == TOKEN_MAP[indices[:count]].tolist()
+    np.testing.assert_allclose([guess.probability for guess in guesses], values[:count], rtol=1e-4)
+    assert [guess.rank for guess in guesses] == list(range(count))
     assert all(0 <= guess.kind < guesser.kinds for guess in guesses)
 
 
