@@ -2,7 +2,8 @@
 
 A row sees the first rows of its place in the cache and then single ones, its ancestors in a tree, in order; nothing is
 masked or padded. All sums run in one fixed order, so a row's result depends on what it sees and on nothing else.
-Keys stand in blocks of 64, dimension by dimension, so that 64 scores are summed at once; keys and values are bfloat16.
+Keys stand in blocks of 64, two dimensions by two, so that 64 scores are summed at once, and values two by two;
+keys and values are bfloat16, and so are queries and weights where they meet them (`weighted.py`).
 Shapes: T rows, Q query heads, G key/value heads, D head dimension, P places, C capacity of a place, in whole blocks.
 Knows nothing of models, weights or torch.
 """
@@ -18,11 +19,11 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.fused import exp_row
+from medusa_core.backbone.fused import exp_narrow
 from medusa_core.backbone.kernels import mean_square, quantize_columns, turn
 from medusa_core.backbone.kernels import quantize as quantize_rows
 from medusa_core.backbone.rotation import block_size
-from medusa_core.backbone.weighted import LOWEST, MOST, TILE, add_weighted, largest
+from medusa_core.backbone.weighted import FOLDED, LOWEST, MOST, TILE, add_weighted, largest
 
 BLOCK = 64  # keys: four of the widest registers, so that four sums can run side by side
 _F = np.float32
@@ -47,15 +48,6 @@ def _narrowed(value):  # type: ignore[no-untyped-def]
     bits = np.uint32(_bits(value))
     odd = (bits >> np.uint32(16)) & np.uint32(1)
     return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + odd) >> np.uint32(16))
-
-
-@compiled
-def _softmax(scores):  # type: ignore[no-untyped-def]
-    """exp(scores - their maximum) / their sum, in place; a whole number of blocks."""
-    count = scores.shape[0]
-    inverse = _F(1.0) / exp_row(scores.ctypes.data, count, largest(scores.ctypes.data, count))
-    for k in range(count):
-        scores[k] *= inverse
 
 
 @compiled
@@ -98,8 +90,8 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
 
     `scaled`: a product (T, >= (Q + 2 G) D), its scales (T,) and ((Q + 2 G) D,) and a bias ((Q + 2 G) D,);
     the keys' `norm` (D,), of length 0 where the model has none; `turned`: eps, the rotary cos and sin
-    (positions, D / 2), and positions (T,); one layer's `keys` (P, G, C / 64, D, 64) and `values` (P, G, C, W); and
-    for every row the place and the slot (T,) where it is written.
+    (positions, D / 2), and positions (T,); one layer's `keys` (P, G, C / 64, D / 2, 64, 2) and `values`
+    (P, G, C / 2, W, 2); and for every row the place and the slot (T,) where it is written.
     """
     heads, kv_heads, head_dim = sizes
     first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
@@ -112,11 +104,13 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
         _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
         start = first_value + head * head_dim
         numbers, scales, biases = product[i, start : start + head_dim], column_scales[start:], bias[start:]
-        lanes, row, row_scale = keys[place, head, block], values[place, head, slots[i]], row_scales[i]
+        lanes, row, row_scale = keys[place, head, block], values[place, head, slots[i] // 2], row_scales[i]
+        for j in range(head_dim // 2):
+            lanes[j, lane, 0] = _narrowed(key[2 * j])
+            lanes[j, lane, 1] = _narrowed(key[2 * j + 1])
+        half = slots[i] % 2
         for j in range(head_dim):
-            lanes[j, lane] = _narrowed(key[j])
-        for j in range(head_dim):
-            row[j] = _narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
+            row[j, half] = _narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
 
 
 @compiled
@@ -131,75 +125,119 @@ def _add_all(count, weights, to_weights, rows, to_row, steps, out, to_out):  # t
 
 @compiled
 def _score(queries, count, blocks, reach, scores):  # type: ignore[no-untyped-def]
-    """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D, 64)."""
-    dims = queries.shape[1]
+    """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D / 2, 64, 2)."""
     for c in range(count):
         for k in range((reach + TILE - 1) // TILE * TILE):
             scores[c, k] = _F(0.0)
     for first in range(0, reach, TILE):
-        keys = blocks.ctypes.data + first // BLOCK * blocks.strides[0] + first % BLOCK * 2
+        keys = blocks.ctypes.data + first // BLOCK * blocks.strides[0] + first % BLOCK * 4
         _add_all(
-            count, queries.ctypes.data, queries.strides[0], keys, blocks.strides[1], dims,
+            count, queries.ctypes.data, queries.strides[0], keys, blocks.strides[1], blocks.shape[1],
             scores.ctypes.data + 4 * first, scores.strides[0],
         )  # fmt: skip
 
 
 @compiled
-def _gather(weights, count, values, first, steps, sums):  # type: ignore[no-untyped-def]
-    """sums (count, W) += weights (count, steps) of the `steps` rows of values (C, W) from `first` on."""
+def _gather(weights, count, first, pairs, steps, sums):  # type: ignore[no-untyped-def]
+    """sums (count, W) += weights (count, ...) from the even number `first` on, . `steps` pairs of values (..., W)."""
     for start in range(0, sums.shape[1], TILE):
         _add_all(
-            count, weights.ctypes.data, weights.strides[0],
-            values.ctypes.data + first * values.strides[0] + 2 * start, values.strides[0], steps,
+            count, weights.ctypes.data + 2 * first, weights.strides[0],
+            pairs.ctypes.data + 4 * start, pairs.strides[0], steps,
             sums.ctypes.data + 4 * start, sums.strides[0],
         )  # fmt: skip
 
 
 @compiled
-def _seen_scores(scores, near, slots):  # type: ignore[no-untyped-def]
-    """The scores of the first `near` rows and of further `slots`, side by side, become weights: how many."""
+def _weigh(scores, near, slots, weights):  # type: ignore[no-untyped-def]
+    """`weights`: exp of the scores of the first `near` rows and of further `slots`, side by side; 1 / their sum."""
     count = near + slots.shape[0]
     for k in range(slots.shape[0]):
         scores[near + k] = scores[slots[k]]  # ascending, so none is overwritten before it is moved
-    whole = (count + BLOCK - 1) // BLOCK * BLOCK
+    whole = (count + FOLDED - 1) // FOLDED * FOLDED
     for k in range(count, whole):
         scores[k] = _LOWEST
-    _softmax(scores[:whole])
-    return count
+    summed = exp_narrow(scores.ctypes.data, whole, largest(scores.ctypes.data, whole), weights.ctypes.data)
+    weights[count] = np.uint16(0)  # where the last row has no other beside it
+    return _F(1.0) / summed
 
 
 @compiled
-def _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, rows, prefix, starts, extras, out, buffers):  # type: ignore[no-untyped-def]
+def _pair(values, one, other, pair):  # type: ignore[no-untyped-def]
+    """pair (W,) = the rows `one` and `other` of values (C / 2, W), side by side; all uint32, of two bfloat16 each."""
+    low, high = values[one // 2], values[other // 2]
+    one_shift, other_shift = np.uint32(one % 2 * 16), np.uint32(other % 2 * 16)
+    for j in range(pair.shape[0]):
+        first, second = (low[j] >> one_shift) & np.uint32(0xFFFF), (high[j] >> other_shift) & np.uint32(0xFFFF)
+        pair[j] = np.uint32(first | (second << np.uint32(16)))
+
+
+@compiled
+def _gather_rest(weights, group, near, slots, values, pairs, sums):  # type: ignore[no-untyped-def]
+    """Add the rows seen beyond the last whole pair of the first `near` ones: one more of them perhaps, and `slots`."""
+    first = near // 2 * 2
+    odd, seen = near - first, near - first + slots.shape[0]
+    if seen == 0:
+        return
+    if slots.shape[0] == 0:  # beside it lies a row that weighs nothing
+        _gather(weights, group, first, values[near // 2 :], 1, sums)
+        return
+    steps = (seen + 1) // 2
+    for k in range(steps):
+        one = near - 1 if 2 * k < odd else slots[2 * k - odd]
+        other = slots[2 * k + 1 - odd] if 2 * k + 1 < seen else one
+        _pair(values, one, other, pairs[k])
+    _gather(weights, group, first, pairs, steps, sums)
+
+
+@compiled
+def _first_rows(prefix, slots):  # type: ignore[no-untyped-def]
+    """The rows seen without a gap: `prefix`, and as many of the `slots` as follow it."""
+    near = prefix
+    while near - prefix < slots.shape[0] and slots[near - prefix] == near:
+        near += 1
+    return near
+
+
+@compiled
+def _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, values, prefix, starts, extras, out, buffers):  # type: ignore[no-untyped-def]
     heads, kv_heads, head_dim = sizes
     group, query_scale = heads // kv_heads, _F(1.0 / math.sqrt(head_dim))
-    queries, scores, sums = buffers
-    count, common, reach = (last - first) * group, prefix[first], 0
+    query, queries, scores, weights, inverses, sums, pairs, nears = buffers
+    count, reach, common = (last - first) * group, 0, 0
     for i in range(first, last):
-        common, reach = min(common, prefix[i]), max(reach, prefix[i])
-        if starts[i + 1] > starts[i]:
-            reach = max(reach, extras[starts[i + 1] - 1] + 1)
+        slots = extras[starts[i] : starts[i + 1]]
+        near = _first_rows(prefix[i], slots)
+        nears[i - first] = near
+        common = near if i == first else min(common, near)
+        reach = max(reach, near)
+        if slots.shape[0]:
+            reach = max(reach, slots[slots.shape[0] - 1] + 1)
         for g in range(group):
             c = (i - first) * group + g
-            _rotate(scaled, i, (head * group + g) * head_dim, norm, turned, queries[c])
+            _rotate(scaled, i, (head * group + g) * head_dim, norm, turned, query)
             for j in range(head_dim):
-                queries[c, j] *= query_scale
+                queries[c, j] = _narrowed(query[j] * query_scale)
             for j in range(sums.shape[1]):
                 sums[c, j] = _F(0.0)
     _score(queries, count, blocks, reach, scores)
     for i in range(first, last):
+        near = nears[i - first]
+        slots = extras[starts[i] + near - prefix[i] : starts[i + 1]]
         for g in range(group):
-            _seen_scores(scores[(i - first) * group + g], prefix[i], extras[starts[i] : starts[i + 1]])
-    _gather(scores, count, rows, 0, common, sums)
+            c = (i - first) * group + g
+            inverses[c] = _weigh(scores[c], near, slots, weights[c])
+    _gather(weights, count, 0, values, common // 2, sums)
     for i in range(first, last):
-        c = (i - first) * group
-        own, read_so_far = scores[c : c + group], sums[c : c + group]
-        _gather(own[:, common:], group, rows, common, prefix[i] - common, read_so_far)
-        for k in range(starts[i], starts[i + 1]):
-            _gather(own[:, prefix[i] + k - starts[i] :], group, rows, extras[k], 1, read_so_far)
+        near, c = nears[i - first], (i - first) * group
+        own, read_so_far = weights[c : c + group], sums[c : c + group]
+        slots = extras[starts[i] + near - prefix[i] : starts[i + 1]]
+        _gather(own, group, common // 2 * 2, values[common // 2 :], near // 2 - common // 2, read_so_far)
+        _gather_rest(own, group, near, slots, values, pairs, read_so_far)
         for g in range(group):
-            into = out[i, (head * group + g) * head_dim : (head * group + g + 1) * head_dim]
+            into, inverse = out[i, (head * group + g) * head_dim : (head * group + g + 1) * head_dim], inverses[c + g]
             for j in range(head_dim):
-                into[j] = read_so_far[g, j]
+                into[j] = read_so_far[g, j] * inverse
 
 
 @compiled
@@ -253,10 +291,19 @@ def read(  # type: ignore[no-untyped-def]
         if starts[i + 1] > starts[i]:
             reach = max(reach, extras[starts[i + 1] - 1] + 1)
     most = at_once * group
+    longest = 0
+    for i in range(out.shape[0]):
+        longest = max(longest, starts[i + 1] - starts[i])
+    width = values.shape[3]
     buffers = (
-        np.empty((most, head_dim), np.float32),
+        np.empty(head_dim, np.float32),
+        np.empty((most, head_dim), np.uint16),
         np.empty((most, reach + 2 * BLOCK), np.float32),
-        np.empty((most, values.shape[3]), np.float32),
+        np.empty((most, reach + 2 * BLOCK), np.uint16),
+        np.empty(most, np.float32),
+        np.empty((most, width), np.float32),
+        np.empty((longest // 2 + 1, width), np.uint32),
+        np.empty(at_once, np.int64),
     )
     rows, own = out.shape[0], own_tasks(out.shape[0], kv_heads, worker, workers)
     task = own.start
@@ -267,8 +314,9 @@ def read(  # type: ignore[no-untyped-def]
             last < rows and last - first < at_once and task + last - first < own.stop and places[last] == places[first]
         ):
             last += 1
-        blocks, seen = keys[places[first], head], values[places[first], head]
-        _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, seen, prefix, starts, extras, out, buffers)
+        blocks = keys[places[first], head]
+        pairs = values[places[first], head].view(np.uint32).reshape(values.shape[2], width)
+        _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, pairs, prefix, starts, extras, out, buffers)
         if alone:
             left, right = head * group * head_dim, (head + 1) * group * head_dim
             for i in range(first, last):

@@ -1,4 +1,4 @@
-"""The KV cache of the int8 pass: bfloat16 in the bits of uint16, keys in blocks as `attention.py` reads them.
+"""The KV cache of the int8 pass: bfloat16 in the bits of uint16, in blocks and pairs as `attention.py` reads them.
 
 Shapes: layers, P places, G key/value heads, C capacity of a place (a whole number of blocks), D head dimension.
 Knows nothing of trees: which rows are kept is told to it.
@@ -19,14 +19,18 @@ _GROWTH = 256  # rows: the cache grows by this much
 
 
 class Blocks:
-    """`keys` (layers, P, G, C / 64, D, 64) and `values` (layers, P, G, C, W), W >= D: see `attention.value_width`."""
+    """`keys` (layers, P, G, C / 64, D / 2, 64, 2) and `values` (layers, P, G, C / 2, W, 2); W is `value_width`."""
 
     def __init__(self, layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> None:
         blocks = -(-capacity // BLOCK)
-        self.keys: NDArray[np.uint16] = aligned((layers, places, kv_heads, blocks, head_dim, BLOCK), np.uint16)
-        self.values: NDArray[np.uint16] = aligned(
-            (layers, places, kv_heads, blocks * BLOCK, value_width(head_dim)), np.uint16
-        )
+        first = (layers, places, kv_heads)
+        self.keys: NDArray[np.uint16] = aligned((*first, blocks, head_dim // 2, BLOCK, 2), np.uint16)
+        self.values: NDArray[np.uint16] = aligned((*first, blocks * BLOCK // 2, value_width(head_dim), 2), np.uint16)
+
+    @property
+    def capacity(self) -> int:
+        """Rows that a place has."""
+        return 2 * int(self.values.shape[3])
 
 
 def batch_bytes(layers: int, places: int, kv_heads: int, capacity: int, head_dim: int) -> int:
@@ -49,17 +53,17 @@ class BlockCache:
     @property
     def capacity(self) -> int:
         """Rows that fit before the next growth."""
-        return int(self.blocks.values.shape[3])
+        return self.blocks.capacity
 
     def reserve(self, rows: int) -> None:
         """Make room for `rows` more."""
         needed = self._length + rows
         if needed <= self.capacity:
             return
-        layers, places, kv_heads, _, head_dim, _ = self.blocks.keys.shape
-        grown = Blocks(layers, places, kv_heads, -(-needed // _GROWTH) * _GROWTH, head_dim)
-        grown.keys[:, :, :, : self.blocks.keys.shape[3]] = self.blocks.keys
-        grown.values[:, :, :, : self.capacity] = self.blocks.values
+        layers, places, kv_heads, blocks, half, _, _ = self.blocks.keys.shape
+        grown = Blocks(layers, places, kv_heads, -(-needed // _GROWTH) * _GROWTH, 2 * half)
+        grown.keys[:, :, :, :blocks] = self.blocks.keys
+        grown.values[:, :, :, : self.capacity // 2] = self.blocks.values
         self.blocks = grown
 
     def advance(self, rows: int) -> None:
@@ -73,7 +77,7 @@ class BlockCache:
             keys, values = self.blocks.keys, self.blocks.values
             # Indexing by arrays copies before the write, so overlapping source and target rows are safe.
             keys[:, 0, :, target // BLOCK, :, target % BLOCK] = keys[:, 0, :, source // BLOCK, :, source % BLOCK]
-            values[:, 0, :, target] = values[:, 0, :, source]
+            values[:, 0, :, target // 2, :, target % 2] = values[:, 0, :, source // 2, :, source % 2]
         self._length = start + len(rows)
 
     def crop(self, length: int) -> None:
@@ -95,5 +99,6 @@ class BlockBatch:
         """Copy a sequence's rows to a place of the batch."""
         blocks = -(-cache.length // BLOCK)
         self.blocks.keys[:, place, :, :blocks] = cache.blocks.keys[:, 0, :, :blocks]
-        self.blocks.values[:, place, :, : cache.length] = cache.blocks.values[:, 0, :, : cache.length]
+        pairs = -(-cache.length // 2)
+        self.blocks.values[:, place, :, :pairs] = cache.blocks.values[:, 0, :, :pairs]
         self.lengths[place] = cache.length

@@ -123,7 +123,7 @@ def _exp(builder: Any, x: Any, lanes: int) -> Any:
     f = b.fsub(t, whole)
     p: Any = _all(0.00133336, lanes)
     for coefficient in (0.00961813, 0.05550411, 0.24022651, 0.69314718, 1.0):
-        p = b.fadd(_all(coefficient, lanes), b.fmul(f, p))
+        p = _called(b, "fma", lanes, f, p, _all(coefficient, lanes))
     power = b.add(b.fptosi(whole, words), ir.Constant(words, [127] * lanes))
     return b.fmul(p, b.bitcast(b.shl(power, ir.Constant(words, [23] * lanes)), _vector(lanes)))
 
@@ -186,6 +186,44 @@ def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> An
     return types.void(types.intp, types.float32, types.intp, types.intp), generate
 
 
+def _narrow(builder: Any, numbers: Any) -> tuple[Any, Any]:
+    """float32 -> the nearest bfloat16, ties to even, in the bits of uint16, and as the float32 that they are."""
+    words, halves = ir.VectorType(_WORD, LANES), ir.VectorType(ir.IntType(16), LANES)
+    sixteen = ir.Constant(words, [16] * LANES)
+    bits = builder.bitcast(numbers, words)
+    odd = builder.and_(builder.lshr(bits, sixteen), ir.Constant(words, [1] * LANES))
+    kept = builder.lshr(builder.add(bits, builder.add(odd, ir.Constant(words, [0x7FFF] * LANES))), sixteen)
+    return builder.trunc(kept, halves), builder.bitcast(builder.shl(kept, sixteen), numbers.type)
+
+
+def _exponentials(builder: Any, address: Any, count: Any, peak: Any, store: Callable[[Any, Any], Any]) -> Any:
+    """The sum, taken in one order, of what `store(first, powers)` makes of exp(number - peak), LANES at once."""
+    most = _spread(builder, peak, LANES)
+    before, loop, done = builder.block, builder.append_basic_block("powers"), builder.append_basic_block("summed")
+    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
+    builder.position_at_end(loop)
+    start = builder.phi(_INDEX)
+    sums = [builder.phi(_vector(LANES)) for _ in range(FOLDED // LANES)]
+    new = []
+    for i, so_far in enumerate(sums):
+        first = builder.add(start, ir.Constant(_INDEX, i * LANES))
+        numbers = _loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
+        new.append(builder.fadd(so_far, store(first, _exp(builder, builder.fsub(numbers, most), LANES))))
+    following = builder.add(start, ir.Constant(_INDEX, FOLDED))
+    start.add_incoming(ir.Constant(_INDEX, 0), before)
+    start.add_incoming(following, loop)
+    for so_far, summed in zip(sums, new, strict=True):
+        so_far.add_incoming(_all(0.0, LANES), before)
+        so_far.add_incoming(summed, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+    builder.position_at_end(done)
+    ends = [builder.phi(_vector(LANES)) for _ in new]
+    for end, summed in zip(ends, new, strict=True):
+        end.add_incoming(_all(0.0, LANES), before)
+        end.add_incoming(summed, loop)
+    return across(builder, added(builder, *ends), LANES, added)
+
+
 def _exp_row(_context: Any, address: Any, count: Any, peak: Any) -> Any:
     """The float32 at an address become exp(number - peak), whose sum is returned, taken in one order.
 
@@ -194,38 +232,40 @@ def _exp_row(_context: Any, address: Any, count: Any, peak: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         address, count, peak = arguments
-        most = _spread(builder, peak, LANES)
-        before, loop, done = builder.block, builder.append_basic_block("powers"), builder.append_basic_block("summed")
-        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
-        builder.position_at_end(loop)
-        start = builder.phi(_INDEX)
-        sums = [builder.phi(_vector(LANES)) for _ in range(FOLDED // LANES)]
-        new = []
-        for i, so_far in enumerate(sums):
-            offset = builder.mul(builder.add(start, ir.Constant(_INDEX, i * LANES)), ir.Constant(_INDEX, 4))
-            power = _exp(builder, builder.fsub(_loaded(builder, address, offset, LANES), most), LANES)
-            place = builder.inttoptr(builder.add(address, offset), power.type.as_pointer())
-            builder.store(power, place, align=4)
-            new.append(builder.fadd(so_far, power))
-        following = builder.add(start, ir.Constant(_INDEX, FOLDED))
-        start.add_incoming(ir.Constant(_INDEX, 0), before)
-        start.add_incoming(following, loop)
-        for so_far, summed in zip(sums, new, strict=True):
-            so_far.add_incoming(_all(0.0, LANES), before)
-            so_far.add_incoming(summed, loop)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-        builder.position_at_end(done)
-        ends = [builder.phi(_vector(LANES)) for _ in new]
-        for end, summed in zip(ends, new, strict=True):
-            end.add_incoming(_all(0.0, LANES), before)
-            end.add_incoming(summed, loop)
-        return across(builder, added(builder, *ends), LANES, added)
+
+        def store(first: Any, powers: Any) -> Any:
+            place = builder.add(address, builder.mul(first, ir.Constant(_INDEX, 4)))
+            builder.store(powers, builder.inttoptr(place, powers.type.as_pointer()), align=4)
+            return powers
+
+        return _exponentials(builder, address, count, peak, store)
 
     return types.float32(types.intp, types.intp, types.float32), generate
 
 
+def _exp_narrow(_context: Any, address: Any, count: Any, peak: Any, into: Any) -> Any:
+    """`exp_row` into bfloat16 elsewhere: the sum is of the numbers that were stored.
+
+    Arguments: the address, how many (a multiple of 32), the largest of them, and where to (uint16).
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, count, peak, into = arguments
+
+        def store(first: Any, powers: Any) -> Any:
+            halves, kept = _narrow(builder, powers)
+            place = builder.add(into, builder.mul(first, ir.Constant(_INDEX, 2)))
+            builder.store(halves, builder.inttoptr(place, halves.type.as_pointer()), align=2)
+            return kept
+
+        return _exponentials(builder, address, count, peak, store)
+
+    return types.float32(types.intp, types.intp, types.float32, types.intp), generate
+
+
+exp_narrow: Any = intrinsic(_exp_narrow)
 exp_row: Any = intrinsic(_exp_row)
 turn_row: Any = intrinsic(_turn)
 gate_row: Any = intrinsic(_gate)
 round_row: Any = intrinsic(_round)
-__all__: Sequence[str] = ("exp_row", "gate_row", "round_row", "turn_row")
+__all__: Sequence[str] = ("exp_narrow", "exp_row", "gate_row", "round_row", "turn_row")

@@ -143,10 +143,8 @@ class Int8Backbone:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         lengths, places = cache.lengths.numpy(), np.arange(token_ids.shape[0])
         self._check(cache.lengths)
-        if len(places) != len(lengths) or lengths.max() >= cache.blocks.values.shape[3]:
-            raise IndexError(
-                f"{len(places)} tokens for {len(lengths)} places of {cache.blocks.values.shape[3]} rows each"
-            )
+        if len(places) != len(lengths) or lengths.max() >= cache.blocks.capacity:
+            raise IndexError(f"{len(places)} tokens for {len(lengths)} places of {cache.blocks.capacity} rows each")
         seen = Seen(lengths.copy(), places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
         hidden = self._pass(token_ids, cache.blocks, seen)
         cache.lengths += 1

@@ -204,7 +204,7 @@ def _share(x, w, r, seen, keys, values, out, worker, workers):  # type: ignore[n
 def run_pass(x, weights, rows, seen, keys, values, out, workers):  # type: ignore[no-untyped-def]
     """Embeddings x (T, H), which become the residual stream -> last hidden states `out` (T, H), normed.
 
-    `keys` (Ln, P, G, C / 64, D, 64) and `values` (Ln, P, G, C, W) are the cache, which is written to and read.
+    `keys` (Ln, P, G, C / 64, D / 2, 64, 2) and `values` (Ln, P, G, C / 2, W, 2) are the cache, written to and read.
     """
     in_parallel(_share, (x, weights, rows, seen, keys, values, out), workers)
 

@@ -1,8 +1,9 @@
 """Weighted sums of bfloat16 rows, for several sets of weights at once and without leaving the registers.
 
 Both halves of attention are such sums: scores, a query's numbers weighing the rows of a block of keys, and what is
-read, scores weighing the rows of values. Each sum runs from the first row to the last, fused multiply-adds only, so
-its result depends neither on what is summed beside it nor on how a sum is cut in two.
+read, scores weighing the rows of values. Rows and weights come in pairs, because processors that multiply bfloat16
+(AVX-512 BF16) add two products at once; on others both are widened and added one after the other. Each sum runs from
+the first pair to the last, so its result depends neither on what is summed beside it nor on how a sum is cut in two.
 Knows nothing of models or caches.
 """
 
@@ -16,35 +17,72 @@ from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import features
 
-_HALF, _WORD, _INDEX, _FLOAT = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
-_LANES = 16 if features().get("avx512f") else 8
+
+class _BFloat(ir.Type):  # type: ignore[misc]
+    """A bfloat16, which llvmlite has no type for."""
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat)
+
+
+_WORD, _INDEX, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_WIDE = features().get("avx512f", False)
+_LANES = 16 if _WIDE else 8
+_DOTS = _WIDE and features().get("avx512bf16", False)
 TILE = 2 * _LANES  # numbers of a row that are summed at once
 FOLDED = 32  # numbers that `largest` and `squares` take at once
 LOWEST = -1e30  # below every score
-MOST = 6  # sets of weights at once: two sums each, within the registers there are
+MOST = 6 if _WIDE else 4  # sets of weights at once: two sums each, within the registers there are
 
 
-def _widened(builder: Any, address: Any) -> Any:
-    """The `_LANES` bfloat16 at an address, as float32."""
-    halves, words = ir.VectorType(_HALF, _LANES), ir.VectorType(_WORD, _LANES)
-    loaded = builder.load(builder.inttoptr(address, halves.as_pointer()), align=2)
-    bits = builder.shl(builder.zext(loaded, words), ir.Constant(words, [16] * _LANES))
+def _words(builder: Any, address: Any) -> Any:
+    """`_LANES` pairs of bfloat16 at an address."""
+    return builder.load(builder.inttoptr(address, ir.VectorType(_WORD, _LANES).as_pointer()), align=4)
+
+
+def _numbers(builder: Any, words: Any, second: bool) -> Any:
+    """The first or the second number of every pair, as float32."""
+    kind = words.type
+    if second:
+        bits = builder.and_(words, ir.Constant(kind, [0xFFFF0000] * _LANES))
+    else:
+        bits = builder.shl(words, ir.Constant(kind, [16] * _LANES))
     return builder.bitcast(bits, ir.VectorType(_FLOAT, _LANES))
 
 
+def _added_pairs(builder: Any, total: Any, weights: Any, rows: Any) -> Any:
+    """total + in each lane the products of both numbers."""
+    kind = total.type
+    if _DOTS:
+        pairs = ir.VectorType(_BFloat(), 2 * _LANES)
+        name = "llvm.x86.avx512bf16.dpbf16ps.512"
+        dot = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, pairs, pairs]), name)
+        return builder.call(dot, [total, builder.bitcast(weights, pairs), builder.bitcast(rows, pairs)])
+    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{_LANES}f32")
+    for second in (False, True):
+        factors = [_numbers(builder, words, second) for words in (weights, rows)]
+        total = builder.call(fma, [*factors, total])
+    return total
+
+
 def _spread(builder: Any, address: Any) -> Any:
-    """One float32, in every lane."""
-    kind = ir.VectorType(_FLOAT, _LANES)
+    """One pair of bfloat16, in every lane."""
+    kind = ir.VectorType(_WORD, _LANES)
     nothing = ir.Constant(kind, ir.Undefined)
-    number = builder.load(builder.inttoptr(address, _FLOAT.as_pointer()), align=4)
-    alone = builder.insert_element(nothing, number, ir.Constant(_WORD, 0))
-    return builder.shuffle_vector(alone, nothing, ir.Constant(ir.VectorType(_WORD, _LANES), [0] * _LANES))
+    pair = builder.load(builder.inttoptr(address, _WORD.as_pointer()), align=4)
+    alone = builder.insert_element(nothing, pair, ir.Constant(_WORD, 0))
+    return builder.shuffle_vector(alone, nothing, ir.Constant(kind, [0] * _LANES))
 
 
 def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
     weights, weights_bytes, rows, row_bytes, steps, out, out_bytes = values
     kind = ir.VectorType(_FLOAT, _LANES)
-    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{_LANES}f32")
     halves = [ir.Constant(_INDEX, 0), ir.Constant(_INDEX, _LANES)]
 
     def place(base: Any, step: Any, i: int) -> Any:
@@ -64,12 +102,12 @@ def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
     step = builder.phi(_INDEX)
     totals = [[builder.phi(kind) for _ in halves] for _ in range(count)]
     row = builder.add(rows, builder.mul(step, row_bytes))
-    numbers = [_widened(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 2)))) for half in halves]
+    pairs = [_words(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 4)))) for half in halves]
     at = builder.mul(step, ir.Constant(_INDEX, 4))
     summed = []
     for source, sums in zip(sources, totals, strict=True):
         weight = _spread(builder, builder.add(source, at))
-        summed.append([builder.call(fma, [weight, n, total]) for n, total in zip(numbers, sums, strict=True)])
+        summed.append([_added_pairs(builder, total, weight, pair) for pair, total in zip(pairs, sums, strict=True)])
     following = builder.add(step, ir.Constant(_INDEX, 1))
     step.add_incoming(ir.Constant(_INDEX, 0), before)
     step.add_incoming(following, loop)
@@ -87,10 +125,10 @@ def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
 def _add_weighted(
     _context: Any, n: Any, weights: Any, to_weights: Any, rows: Any, to_row: Any, steps: Any, out: Any, to_out: Any
 ) -> Any:
-    """out (n, TILE) += weights (n, steps) @ rows (steps, TILE), for 1 <= n <= MOST; all given by their addresses.
+    """out (n, TILE) += weights (n, 2 steps) @ rows (2 steps, TILE), for 1 <= n <= MOST; all given by their addresses.
 
-    Arguments: n, weights, bytes from one set of weights to the next, rows (bfloat16), bytes from one row to the next,
-    steps, out (float32), bytes from one sum to the next.
+    Arguments: n, weights (bfloat16), bytes from one set of weights to the next, rows (bfloat16, two side by side:
+    (steps, TILE, 2)), bytes from one pair of rows to the next, steps, out (float32), bytes from one sum to the next.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.fused import LANES, exp_row, gate_row, round_row, turn_row
+from medusa_core.backbone.fused import LANES, exp_narrow, exp_row, gate_row, round_row, turn_row
 from medusa_core.backbone.rotation import LARGEST
 from medusa_core.backbone.weighted import FOLDED
 
@@ -38,6 +38,11 @@ def rounded(values, factor, into, count):  # type: ignore[no-untyped-def]
 @compiled
 def exp(values, peak):  # type: ignore[no-untyped-def]
     return exp_row(values.ctypes.data, values.shape[0], peak)
+
+
+@compiled
+def narrow(values, peak, into):  # type: ignore[no-untyped-def]
+    return exp_narrow(values.ctypes.data, values.shape[0], peak, into.ctypes.data)
 
 
 def floats(count: int, seed: int, scale: float = 1.0) -> NDArray[np.float32]:
@@ -108,3 +113,15 @@ def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
     assert np.isfinite(exp(far, np.float32(0)))
     assert far[1] < 1e-30
     assert exp(far[:0], np.float32(0)) == 0
+
+
+def test_exponentials_narrowed_are_the_nearest_and_their_sum_is_theirs() -> None:
+    values, into = floats(4 * FOLDED, 4, 3), np.zeros(4 * FOLDED, np.uint16)
+    exact, before = values.copy(), values.copy()
+    exp(exact, np.float32(1))
+    summed = narrow(values, np.float32(1), into)
+    expected = torch.from_numpy(exact).bfloat16()
+    assert torch.equal(torch.from_numpy(into.view(np.int16)).view(torch.bfloat16), expected)
+    assert summed == pytest.approx(float(expected.double().sum()), rel=1e-5)
+    np.testing.assert_array_equal(values, before)
+    assert narrow(values[:0], np.float32(0), into) == 0

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from medusa_core.backbone import weighted
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.weighted import FOLDED, MOST, TILE, add_weighted, largest, squares
 
 
-@compiled
-def add(weights, rows, out, steps):  # type: ignore[no-untyped-def]
+def add(weights, pairs, out, steps):  # type: ignore[no-untyped-def]
     add_weighted(
-        weights.shape[0], weights.ctypes.data, weights.strides[0], rows.ctypes.data, rows.strides[0], steps,
+        weights.shape[0], weights.ctypes.data, weights.strides[0], pairs.ctypes.data, pairs.strides[0], steps,
         out.ctypes.data, out.strides[0],
     )  # fmt: skip
+
+
+@pytest.fixture(params=sorted({False, weighted._DOTS}), ids=["widened", "dots"][: 1 + weighted._DOTS])
+def adder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`add` as processors with and without products of bfloat16 run it."""
+    monkeypatch.setattr(weighted, "_DOTS", request.param)
+    return numba.njit(add)
 
 
 @compiled
@@ -28,29 +38,34 @@ def floats(*shape: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def halves(*shape: int) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
+def halves(*shape: int, seed: int = 1) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
     """bfloat16 in the bits of uint16, and the numbers they are."""
-    bits = (floats(*shape, seed=1).view(np.uint32) >> 16).astype(np.uint16)
+    bits = (floats(*shape, seed=seed).view(np.uint32) >> 16).astype(np.uint16)
     return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
+def paired(rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Rows (2 N, W) two by two: (N, W, 2)."""
+    return np.ascontiguousarray(rows.reshape(-1, 2, rows.shape[1]).transpose(0, 2, 1))
+
+
 @pytest.mark.parametrize("count", range(1, MOST + 1))
-def test_sums_are_right_and_those_of_each_set_alone(count: int) -> None:
-    (bits, numbers), weights = halves(40, TILE + 3), floats(count, 40)
-    together = np.ones((count, TILE), np.float32)
-    add(weights, bits, together, 40)
-    np.testing.assert_allclose(together, 1 + weights @ numbers[:, :TILE], rtol=1e-4, atol=1e-4)
+def test_sums_are_right_and_those_of_each_set_alone(adder: Any, count: int) -> None:
+    (bits, numbers), (weights, factors) = halves(40, TILE + 3), halves(count, 40, seed=2)
+    pairs, together = paired(bits), np.ones((count, TILE), np.float32)
+    adder(weights, pairs, together, 20)
+    np.testing.assert_allclose(together, 1 + factors @ numbers[:, :TILE], rtol=1e-4, atol=1e-4)
     for i in range(count):
         alone = np.ones((1, TILE), np.float32)
-        add(weights[i : i + 1], bits, alone, 17)
-        add(np.ascontiguousarray(weights[i : i + 1, 17:]), bits[17:], alone, 23)
+        adder(weights[i : i + 1], pairs, alone, 9)
+        adder(np.ascontiguousarray(weights[i : i + 1, 18:]), pairs[9:], alone, 11)
         np.testing.assert_array_equal(alone[0], together[i])
 
 
-def test_no_rows_add_nothing() -> None:
+def test_no_rows_add_nothing(adder: Any) -> None:
     out = floats(2, TILE)
     before = out.copy()
-    add(floats(2, 1), halves(1, TILE)[0], out, 0)
+    adder(halves(2, 2)[0], paired(halves(2, TILE)[0]), out, 0)
     np.testing.assert_array_equal(out, before)
 
 
