@@ -180,7 +180,7 @@ def _project(w, r, temperatures, worker, workers):  # type: ignore[no-untyped-de
     for k in range(heads):
         scales = w.output.scales[k * each, left:right]
         _scaled(r.logits[k, left:right], r.scales[k] * temperatures[k], scales, w.output.biases[0])
-        if worker == 0:
+        if worker == workers - 1:  # whose product has written beyond the outputs
             for j in range(outputs, r.logits.shape[1]):
                 r.logits[k, j] = _LOWEST
     wait_for_all()

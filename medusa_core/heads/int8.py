@@ -46,6 +46,7 @@ class _Drafting:
         layers = [no_linears() if linears is None else linears.layers for linears in (first, roots, later, output)]
         self._weights = draft_kernel.Weights(*layers)
         self._make_room(1)
+        self(torch.zeros(shape.hidden_size), None, torch.ones(shape.num_heads, 1), 1)  # compiled before the first reply
 
     def __call__(
         self, hidden: torch.Tensor, root: torch.Tensor | None, scale: torch.Tensor, count: int

@@ -48,7 +48,7 @@ def test_they_are_close_to_the_heads_they_were_made_from(
     assert torch.equal(made(states[:1], roots[:1]), found[:, :1])  # a state's guesses depend on no other
     assert (made.kind, made.shape, made.device) == (kind, shape, torch.device("cpu"))
     scale = torch.tensor([[1.0], [0.5], [2.0]])
-    for count, i in ((10, 0), (3, 3), (10, 1)):  # in one kernel: as one by one
+    for count, i in ((10, 0), (3, 3), *((10, i % 4) for i in range(30))):  # in one kernel: as one by one, every time
         probabilities, places = made.likeliest(states[i], roots[i : i + 1], scale, count)
         one_by_one, best = MedusaHeads.likeliest(made, states[i], roots[i : i + 1], scale, count)
         torch.testing.assert_close(probabilities, one_by_one, atol=1e-5, rtol=1e-4)
