@@ -2,8 +2,8 @@
 
 A row sees the first rows of its place in the cache and then single ones, its ancestors in a tree, in order; nothing is
 masked or padded. All sums run in one fixed order, so a row's result depends on what it sees and on nothing else.
-Keys stand in blocks of 64, two dimensions by two, so that 64 scores are summed at once, and values two by two;
-keys and values are bfloat16, and so are queries and weights where they meet them (`weighted.py`).
+Keys stand in blocks of 64, two dimensions by two, so that scores of neighbours are summed at once; values stand two by
+two. Both are bfloat16, and so are queries and weights where they meet them (`weighted.py`).
 Shapes: T rows, Q query heads, G key/value heads, D head dimension, P places, C capacity of a place, in whole blocks.
 Knows nothing of models, weights or torch.
 """
@@ -25,7 +25,7 @@ from medusa_core.backbone.kernels import quantize as quantize_rows
 from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.weighted import FOLDED, LOWEST, MOST, TILE, add_weighted, largest
 
-BLOCK = 64  # keys: four of the widest registers, so that four sums can run side by side
+BLOCK = 64  # keys: whole tiles of sums, whatever the processor's registers are
 _F = np.float32
 _LOWEST = _F(LOWEST)
 
@@ -179,9 +179,6 @@ def _gather_rest(weights, group, near, slots, values, pairs, sums):  # type: ign
     odd, seen = near - first, near - first + slots.shape[0]
     if seen == 0:
         return
-    if slots.shape[0] == 0:  # beside it lies a row that weighs nothing
-        _gather(weights, group, first, values[near // 2 :], 1, sums)
-        return
     steps = (seen + 1) // 2
     for k in range(steps):
         one = near - 1 if 2 * k < odd else slots[2 * k - odd]
@@ -294,12 +291,12 @@ def read(  # type: ignore[no-untyped-def]
     longest = 0
     for i in range(out.shape[0]):
         longest = max(longest, starts[i + 1] - starts[i])
-    width = values.shape[3]
+    width, length = values.shape[3], (reach // BLOCK + 2) * BLOCK
     buffers = (
         np.empty(head_dim, np.float32),
         np.empty((most, head_dim), np.uint16),
-        np.empty((most, reach + 2 * BLOCK), np.float32),
-        np.empty((most, reach + 2 * BLOCK), np.uint16),
+        np.empty((most, length), np.float32),
+        np.empty((most, length), np.uint16),
         np.empty(most, np.float32),
         np.empty((most, width), np.float32),
         np.empty((longest // 2 + 1, width), np.uint32),

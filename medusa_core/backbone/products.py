@@ -201,16 +201,18 @@ def multiply(rows, weights, corrections, out, first_block, last_block, following
     tiles = (count + _MOST_ROWS - 1) // _MOST_ROWS
     rows_at, row_bytes, out_at, out_bytes = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
     block_bytes = weights.strides[0]
-    fetching = min(tiles, 2)  # tiles that share what is fetched: while one waits for memory the other would not use it
+    fetching = min(tiles, 2)  # tiles that share what is fetched: if only one of them did, memory would rest meanwhile
     for block in range(first_block, last_block):
         weights_at = block_at(weights, block)
         corrections_at = corrections.ctypes.data + block * _BLOCK_BYTES
         if count <= _FEW_ROWS:
             ahead = weights_at + _SOON
-        elif block == last_block - 1:
-            ahead = following
+        elif block_bytes > _WHOLE:
+            ahead = weights_at + _EARLY
+        elif block < last_block - 1:
+            ahead = weights_at + block_bytes
         else:
-            ahead = weights_at + (block_bytes if block_bytes <= _WHOLE else _EARLY)
+            ahead = following or weights_at
         for i in range(tiles):
             first, last = count * i // tiles, count * (i + 1) // tiles
             _tile_here(

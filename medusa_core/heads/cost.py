@@ -15,6 +15,7 @@ import torch
 from medusa_core.backbone.base import Backbone
 from medusa_core.backbone.cost import CostTable, brief_costs, cost_key, costs
 from medusa_core.events import Progress
+from medusa_core.heads.int8 import Int8Heads
 from medusa_core.heads.medusa import MedusaHeads
 
 _GUESSES = 10  # of every head: as many as a calibrated tree uses
@@ -49,4 +50,4 @@ def _draft(heads: MedusaHeads, hidden: torch.Tensor) -> object:
 
 def _described(heads: MedusaHeads) -> str:
     sizes = ", ".join(f"{name} {value}" for name, value in asdict(heads.shape).items())
-    return f"{heads.kind}: {sizes}"
+    return f"{heads.kind}: {sizes}{f', {heads.build}' if isinstance(heads, Int8Heads) else ''}"

@@ -8,6 +8,8 @@ are not there have S = 0. Knows nothing of tensors, tokens or trees.
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from medusa_core.backbone.quantize import Linears
 from medusa_core.backbone.threads import in_parallel, wait_for_all
 from medusa_core.backbone.weighted import FOLDED, LOWEST
 
+BUILD = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]  # of this file; what it calls has its own
 _BLOCK = HERE.block
 _F = np.float32
 _LOWEST = _F(LOWEST)

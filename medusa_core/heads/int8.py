@@ -42,7 +42,7 @@ class _Drafting:
         from medusa_core.backbone.quantize import no_linears
         from medusa_core.heads import draft_kernel
 
-        self._kernel, self._shape = draft_kernel, shape
+        self._kernel, self._shape, self.build = draft_kernel, shape, draft_kernel.BUILD
         layers = [no_linears() if linears is None else linears.layers for linears in (first, roots, later, output)]
         self._weights = draft_kernel.Weights(*layers)
         self._make_room(1)
@@ -52,6 +52,7 @@ class _Drafting:
         self, hidden: torch.Tensor, root: torch.Tensor | None, scale: torch.Tensor, count: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """State (H,), the root's embedding (H,) and scale (K, 1) -> probabilities (K, V') and places (K, count)."""
+        count = min(count, self._shape.draft_vocab_size)
         if self._places.shape[1] != count:
             self._make_room(count)
         self._seen[0].copy_(hidden)
@@ -94,6 +95,11 @@ class Int8Heads(MedusaHeads):
         """Where they run."""
         return torch.device("cpu")
 
+    @property
+    def build(self) -> str:
+        """Which kernel drafts: times that were measured of another do not hold."""
+        return self._drafting.build
+
     def before_output(self, hidden: torch.Tensor, roots: torch.Tensor | None = None) -> torch.Tensor:
         """Hidden states (M, H) and, for heads that see them, the tokens chosen from them -> what W2 projects."""
         k, x = self.shape.num_heads, hidden.float()
@@ -113,7 +119,7 @@ class Int8Heads(MedusaHeads):
     def likeliest(
         self, hidden: torch.Tensor, roots: torch.Tensor, scale: torch.Tensor, count: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `MedusaHeads`; in one kernel. The next call writes over what this one returned."""
+        """See `MedusaHeads`; in one kernel."""
         return self._drafting(hidden, None if self._roots is None else self._embedding[int(roots)], scale, count)
 
     def _project(self, x: torch.Tensor) -> torch.Tensor:

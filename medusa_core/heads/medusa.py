@@ -106,7 +106,8 @@ class MedusaHeads(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What a draft asks, of one state (H,) and its root (1,); logits count times `scale` (K, 1).
 
-        Returns probabilities (K, V'), and the places (K, count) of the largest, descending.
+        Returns probabilities (K, V'), and the places (K, count) of the largest, descending: good until the next call,
+        which may write over them.
         """
         logits = self(hidden[None], roots)[:, 0].float() * scale
         return logits.softmax(-1), best(logits, count)[1]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
+import platform
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +16,7 @@ import pytest
 import torch
 
 from medusa_core.acceptance.greedy import GreedyRule
+from medusa_core.backbone import products
 from medusa_core.backbone.base import BatchBackbone
 from medusa_core.backbone.block_cache import BlockCache
 from medusa_core.backbone.calibration import measure
@@ -75,6 +81,69 @@ def test_rows_of_a_tree_equal_their_path_token_by_token(family: str, nodes: int)
         for step in tree.path(node):
             alone = read(backbone, [tokens[step]], cache)
         assert torch.equal(alone[0], together[node])
+
+
+@pytest.mark.parametrize("length", [6, 7, 63, 64])
+def test_rows_that_are_not_seen_do_not_count_whatever_they_hold(length: int) -> None:
+    backbone, tree = int8(), Tree((0, 0, 0, 1, 1))
+    clean, dirty = backbone.new_cache(), backbone.new_cache()
+    for cache in (clean, dirty):
+        read(backbone, PROMPT[:length], cache)
+    for slot in range(length, length + 20):
+        dirty.blocks.keys[:, :, :, slot // 64, :, slot % 64] = 0x7FC0  # not a number
+        dirty.blocks.values[:, :, :, slot // 2, :, slot % 2] = 0x7F80  # infinite
+    assert torch.equal(read(backbone, [1], dirty), read(backbone, [1], clean))
+    assert torch.equal(read(backbone, [2, 3, 4, 5, 6], dirty, tree), read(backbone, [2, 3, 4, 5, 6], clean, tree))
+
+
+_ELSEWHERE = """
+import torch
+from medusa_core.backbone import products, weighted
+from medusa_core.backbone.int8 import Int8Backbone
+from medusa_core.backbone.load import make_spec
+from medusa_core.tiny import tiny_model, tiny_tokenizer
+from medusa_core.tree import Tree
+
+assert (weighted.TILE, weighted.MOST, weighted._DOTS, products.HERE) == (16, 4, False, products.ANY)
+model = tiny_model("llama")
+backbone, tree = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny")), Tree((0, 0, 0, 1, 1, 4, 2, 5, 6))
+cache, tokens = backbone.new_cache(), list(range(40, 49))
+with torch.inference_mode():
+    backbone.forward(torch.arange(33), torch.arange(33), None, cache)
+    at = 33 + torch.tensor(tree.depths)
+    together = backbone.forward(torch.tensor(tokens), at, torch.tensor(tree.mask), cache)
+    for node in range(len(tree)):
+        cache.crop(33)
+        for step in tree.path(node):
+            alone = backbone.forward(torch.tensor([tokens[step]]), at[step : step + 1], None, cache)
+        assert torch.equal(alone[0], together[node]), node
+torch.save(together, "hidden.pt")
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64") or products.HERE is products.ANY,
+    reason="needs a processor that can play a lesser one",
+)
+def test_on_a_processor_without_the_wide_instructions_it_is_the_same(tmp_path: Path) -> None:
+    plays = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma,+sse4.2,+popcnt,+bmi,+bmi2"}
+    run = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE],
+        cwd=tmp_path,
+        env=os.environ | plays,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    model, tree = tiny_model("llama"), Tree((0, 0, 0, 1, 1, 4, 2, 5, 6))
+    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
+    cache = backbone.new_cache()
+    read(backbone, list(range(33)), cache)
+    with torch.inference_mode():
+        mask, positions = torch.tensor(tree.mask), 33 + torch.tensor(tree.depths)
+        here = backbone.forward(torch.arange(40, 49), positions, mask, cache)
+    torch.testing.assert_close(torch.load(tmp_path / "hidden.pt"), here, atol=0.05, rtol=0.05)
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])

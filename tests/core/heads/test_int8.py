@@ -58,6 +58,32 @@ def test_they_are_close_to_the_heads_they_were_made_from(
         made.state_dict()
 
 
+@pytest.mark.parametrize(("heads_count", "draft"), [(1, 33), (5, 17), (7, 256), (2, 264)])
+@torch.inference_mode()
+def test_guesses_do_not_depend_on_how_many_work(backbone: Int8Backbone, heads_count: int, draft: int) -> None:
+    vocab, hidden = backbone.output_weight.shape
+    shape = HeadsShape(
+        num_heads=heads_count, num_layers=2, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=min(draft, vocab),
+        shared_output=False,
+    )  # fmt: skip
+    token_map = torch.arange(draft) if draft < vocab else None
+    heads = build_heads("rooted", shape, backbone.output_weight.float(), backbone.embedding_weight.float(), token_map)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in heads.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) / hidden**0.5)
+    made, state, root = Int8Heads(heads, backbone), torch.randn(hidden, generator=generator), torch.tensor([9])
+    scale, threads = torch.ones(heads_count, 1), torch.get_num_threads()
+    one_by_one, best = MedusaHeads.likeliest(made, state, root, scale, 99)
+    try:
+        for workers in (1, 2, 3, 20):
+            torch.set_num_threads(workers)
+            probabilities, places = made.likeliest(state, root, scale, 99)  # more than the smaller vocabularies have
+            torch.testing.assert_close(probabilities, one_by_one, atol=1e-5, rtol=1e-4)
+            assert torch.equal(places, best)
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_beside_another_backbone_heads_stay_as_they_are(backbone: Int8Backbone) -> None:
     model = tiny_model("llama")
     lean = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "tiny"))
