@@ -1,10 +1,10 @@
 """How many draft nodes a step gets: a fixed number, or as many as pay on this machine for this step's guesses.
 
 What a pass costs was measured (`backbone/cost.py`), and is corrected by what passes take now: processors grow hot and
-are shared. What goes by between two steps counts as well: where every step is shown in a window, fewer and larger ones
-are faster. What a node adds is estimated when the tree grows. Most tokens a second in the long run come from taking a
-node exactly when it adds more tokens than the time it takes would bring otherwise, at the rate reached so far. Knows
-nothing of sources or tokens.
+are shared, and were so perhaps when it was measured. What goes by between two steps counts as well: where every step is
+shown in a window, fewer and larger ones are faster. What a node adds is estimated when the tree grows. Most tokens a
+second in the long run come from taking a node exactly when it adds more tokens than the time it takes would bring
+otherwise, at the rate reached so far. Knows nothing of sources or tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _DRAFT_SECONDS, _SHOWN_SECONDS = 1e-4, 5e-3  # more than that is believed by and
 _LEAST_GAIN, _MOST_LEAST_GAIN = 0.002, 0.1
 _WINDOW = 48  # steps that the rate is averaged over, more or less
 _TRIAL = 24  # steps of drafting before it is judged
-_CORRECTION, _JUMP = 1 / 16, 1.25  # what one pass counts beside those before it, and how far it may be from them
+_FORGETTING, _JUMP = 1 / 48, 1.25  # of passes before one more is noted, and how far that may be from what they say
+_TOGETHER = 0.05  # how much speaks for one factor of both parts of a pass; a pass that is noted counts as 1
+_LEAST_SHARE = 0.1  # of the other part's factor
 _REST, _LONGEST_REST = 32, 512  # steps without drafting after a trial that failed; twice as many after the next
 
 
@@ -59,6 +61,41 @@ class Sizing(Protocol):
         ...
 
 
+class _Correction:
+    """What passes take now, in multiples of what was measured: `first` of one row's time, `further` of what others add.
+
+    Two numbers for all sizes, so that what small trees take tells of large ones that nobody dares to try: least
+    squares over the passes, the older the less they count. Where all have one size, both numbers are one.
+    """
+
+    def __init__(self) -> None:
+        self.first = self.further = 1.0
+        # Sums of squares and products of the two parts, and of parts and what came, as if some passes were as measured.
+        self._squares, self._both, self._values = [5.0, 1.0], 1.0, [6.0, 2.0]
+
+    def expected(self, first: float, further: float) -> float:
+        """Of a pass whose parts were measured as `first` and `further`."""
+        return self.first * first + self.further * further
+
+    def note(self, first: float, further: float, passing: float) -> None:
+        """A pass with these parts took so long."""
+        told = first + further
+        x, y = first / told, further / told
+        # A pass that was held up, or the first one of a shape, must not count for many.
+        usual = self.expected(x, y)
+        came = min(max(passing / told, usual / _JUMP), usual * _JUMP)
+        kept = 1 - _FORGETTING
+        self._squares = [kept * self._squares[0] + x * x, kept * self._squares[1] + y * y]
+        self._both = kept * self._both + x * y
+        self._values = [kept * self._values[0] + x * came, kept * self._values[1] + y * came]
+        a, b, c = self._squares[0] + _TOGETHER, self._both - _TOGETHER, self._squares[1] + _TOGETHER
+        scale = a * c - b * b
+        first_now = (self._values[0] * c - self._values[1] * b) / scale
+        further_now = (self._values[1] * a - self._values[0] * b) / scale
+        self.first = max(first_now, _LEAST_SHARE * further_now)
+        self.further = max(further_now, _LEAST_SHARE * first_now)
+
+
 class FixedSize:
     """Always so many, as far as there are guesses: passes keep one shape."""
 
@@ -91,7 +128,7 @@ class MeasuredSize:
         self._next_rest = _REST
         self._note = ""
         self._times: tuple[int, list[float]] = (-1, [])
-        self._drift = [1.0] * len(SIZES)  # what passes take, in multiples of what the table says
+        self._correction = _Correction()
 
     def plan(self, context: int) -> Plan:
         """Nothing while drafting rests, else as many as can be worth it."""
@@ -156,21 +193,22 @@ class MeasuredSize:
         self._resting, self._next_rest = self._next_rest, min(2 * self._next_rest, _LONGEST_REST)
         self._drafted = 0
 
-    def _seconds_by_size(self, context: int) -> list[float]:
-        """Of a pass with each size, drafting itself not counted: that is spent before the size is chosen."""
+    def _told(self, context: int) -> list[float]:
+        """What was measured of a pass with each size, drafting itself not counted: that is spent before."""
         step = context // 64
         if self._times[0] != step:
             self._times = (step, [self._costs.seconds(size + 1, context) + size * _NODE_SECONDS for size in SIZES])
-        return [seconds * drift for seconds, drift in zip(self._times[1], self._drift, strict=True)]
+        return self._times[1]
+
+    def _seconds_by_size(self, context: int) -> list[float]:
+        """The same as it is now."""
+        told = self._told(context)
+        return [self._correction.expected(told[0], seconds - told[0]) for seconds in told]
 
     def _correct(self, draft_nodes: int, context: int, passing: float) -> None:
-        """Learn from one pass what those of its size take now, and a little less for every size further away."""
+        first = self._told(context)[0]
         told = self._costs.seconds(draft_nodes + 1, context) + draft_nodes * _NODE_SECONDS
-        here = max(index for index, size in enumerate(SIZES) if size <= draft_nodes)
-        # A pass that was held up, or the first one of a shape, must not count for many.
-        found = min(max(passing / told, self._drift[here] / _JUMP), self._drift[here] * _JUMP)
-        for index, drift in enumerate(self._drift):
-            self._drift[index] = drift + (found - drift) * _CORRECTION * 0.5 ** abs(index - here)
+        self._correction.note(first, max(told - first, 0.0), passing)
 
 
 def _followed(average: float, seconds: float, usual: float) -> float:
