@@ -282,15 +282,13 @@ def read(  # type: ignore[no-untyped-def]
     heads, kv_heads, head_dim = sizes
     group, at_once, size = heads // kv_heads, side_by_side(sizes), block_size(heads * head_dim)
     alone = turns_alone(sizes)
-    reach = 0
+    reach = longest = 0
     for i in range(out.shape[0]):
+        longest = max(longest, starts[i + 1] - starts[i])
         reach = max(reach, prefix[i] + starts[i + 1] - starts[i])
         if starts[i + 1] > starts[i]:
             reach = max(reach, extras[starts[i + 1] - 1] + 1)
     most = at_once * group
-    longest = 0
-    for i in range(out.shape[0]):
-        longest = max(longest, starts[i + 1] - starts[i])
     width, length = values.shape[3], (reach // BLOCK + 2) * BLOCK
     buffers = (
         np.empty(head_dim, np.float32),

@@ -158,14 +158,19 @@ def quantize(x, factors, rows, scales, worker, workers):  # type: ignore[no-unty
 
 
 @compiled
+def scale_row(numbers, row_scale, column_scales, bias):  # type: ignore[no-untyped-def]
+    """Columns of one row of a product in place: times its scales, plus bias, of length 0 where there is none."""
+    for j in range(numbers.shape[0]):
+        numbers[j] *= row_scale * column_scales[j]
+    for j in range(bias.shape[0]):
+        numbers[j] += bias[j]
+
+
+@compiled
 def scale(product, row_scales, column_scales, bias, worker, workers):  # type: ignore[no-untyped-def]
     """The first N of product (T, >= N) in place: times its scales, plus bias (N,), of length 0 where there is none."""
     count = column_scales.shape[0]
     first, last = count * worker // workers, count * (worker + 1) // workers
     own_scales, own_bias = column_scales[first:last], bias[first:last]
     for i in range(product.shape[0]):
-        own, row_scale = product[i, first:last], row_scales[i]
-        for j in range(own.shape[0]):
-            own[j] *= row_scale * own_scales[j]
-        for j in range(own_bias.shape[0]):
-            own[j] += own_bias[j]
+        scale_row(product[i, first:last], row_scales[i], own_scales, own_bias)

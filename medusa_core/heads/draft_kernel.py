@@ -101,15 +101,6 @@ def _silu(values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _scaled(product, row_scale, scales, biases):  # type: ignore[no-untyped-def]
-    """Some columns of a product in place: times its scales, plus biases where there are any."""
-    for j in range(product.shape[0]):
-        product[j] *= row_scale * scales[j]
-    for j in range(biases.shape[0]):
-        product[j] += biases[j]
-
-
-@compiled
 def _first_block(w, r, worker, workers):  # type: ignore[no-untyped-def]
     """All heads' states from the state that was given: their first residual block, of one product for all."""
     heads, hidden = r.states.shape
@@ -128,11 +119,11 @@ def _first_block(w, r, worker, workers):  # type: ignore[no-untyped-def]
     first, last, left, right = _own_outputs(w.first.packed[0], heads * hidden, worker, workers)
     own = r.sums[0, left:right]
     multiply(r.seen_rows[:1], w.first.packed[0], w.first.corrections[0], r.sums[:1], first, last, 0)
-    _scaled(own, r.seen_scales[0], w.first.scales[0, left:right], w.first.biases[0, left:right])
+    kernels.scale_row(own, r.seen_scales[0], w.first.scales[0, left:right], w.first.biases[0, left:right])
     if inputs == 2:
         added = r.sums[1, left:right]
         multiply(r.seen_rows[1:], w.roots.packed[0], w.roots.corrections[0], r.sums[1:], first, last, 0)
-        _scaled(added, r.seen_scales[1], w.roots.scales[0, left:right], w.roots.biases[0])
+        kernels.scale_row(added, r.seen_scales[1], w.roots.scales[0, left:right], w.roots.biases[0])
         for j in range(own.shape[0]):
             own[j] += added[j]
     _silu(own)
@@ -163,7 +154,7 @@ def _later_block(w, r, first_layer, worker, workers):  # type: ignore[no-untyped
         first, last, left, right = _own_outputs(packed, hidden, worker, workers)
         multiply(r.rows[k : k + 1], packed, w.later.corrections[layer], r.products[k : k + 1], first, last, 0)
         own, into = r.products[k, left:right], r.states[k, left:right]
-        _scaled(own, r.scales[k], w.later.scales[layer, left:right], w.later.biases[layer, left:right])
+        kernels.scale_row(own, r.scales[k], w.later.scales[layer, left:right], w.later.biases[layer, left:right])
         _silu(own)
         for j in range(own.shape[0]):
             into[j] += own[j]
@@ -182,7 +173,7 @@ def _project(w, r, temperatures, worker, workers):  # type: ignore[no-untyped-de
         multiply(rows, w.output.packed[k * each], w.output.corrections[k * each], out, first, last, 0)
     for k in range(heads):
         scales = w.output.scales[k * each, left:right]
-        _scaled(r.logits[k, left:right], r.scales[k] * temperatures[k], scales, w.output.biases[0])
+        kernels.scale_row(r.logits[k, left:right], r.scales[k] * temperatures[k], scales, w.output.biases[0])
         if worker == workers - 1:  # whose product has written beyond the outputs
             for j in range(outputs, r.logits.shape[1]):
                 r.logits[k, j] = _LOWEST
