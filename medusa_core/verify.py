@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 
 from medusa_core.backbone.base import Backbone
@@ -31,4 +32,4 @@ def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Score
 @lru_cache(maxsize=64)
 def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step."""
-    return upload(tree.depths, device), send(torch.tensor(tree.mask), device)
+    return upload(tree.depths, device), send(torch.from_numpy(np.array(tree.mask)), device)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from medusa_core.backbone.attention import BLOCK, value_width
+from medusa_core.backbone.placing import keep
 from medusa_core.backbone.products import aligned
 
 _GROWTH = 256  # rows: the cache grows by this much
@@ -72,12 +73,8 @@ class BlockCache:
 
     def keep(self, start: int, rows: Sequence[int]) -> None:
         """Of the rows from `start` on, keep those at offsets `rows` (ascending), in order; drop the rest."""
-        if list(rows) != list(range(len(rows))):
-            source, target = start + np.asarray(rows), start + np.arange(len(rows))
-            keys, values = self.blocks.keys, self.blocks.values
-            # Indexing by arrays copies before the write, so overlapping source and target rows are safe.
-            keys[:, 0, :, target // BLOCK, :, target % BLOCK] = keys[:, 0, :, source // BLOCK, :, source % BLOCK]
-            values[:, 0, :, target // 2, :, target % 2] = values[:, 0, :, source // 2, :, source % 2]
+        if rows and rows[-1] != len(rows) - 1:
+            keep(self.blocks.keys, self.blocks.values, start, np.array(rows, np.int64))
         self._length = start + len(rows)
 
     def crop(self, length: int) -> None:

@@ -26,6 +26,7 @@ _SOURCES = (
     "int8_pass",
     "kernels",
     "picking_kernel",
+    "placing",
     "products",
     "rotation",
     "threads",

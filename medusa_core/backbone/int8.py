@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional as F
 
 from medusa_core.backbone import lean, products
 from medusa_core.backbone.base import BackboneSpec, Cache
 from medusa_core.backbone.block_cache import BlockBatch, BlockCache, Blocks, batch_bytes
 from medusa_core.backbone.compiling import BUILD
 from medusa_core.backbone.int8_pass import Floats, Ints, Product, Rows, Seen, Weights, first_rows, new_rows, run_pass
+from medusa_core.backbone.placing import see
 from medusa_core.backbone.quantize import Int8Linear, Int8Linears, quantized
 from medusa_core.errors import ModelUnsupported
 
 _NO_EXTRAS = np.empty(0, np.int64)
+_CAUSAL = np.empty((0, 0), np.bool_)  # a mask that need not be told
 _PRODUCTS = ("qkv", "out", "gate_up", "down")
 _KEPT_ROWS = 128  # of what passes write to: trees and batches; a chunk of a prompt makes its own
 
@@ -76,6 +78,8 @@ class Int8Backbone:
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._embedding: torch.Tensor = decoder.embed_tokens.weight.detach()
+        of_16_bit = self._embedding.dtype == torch.bfloat16  # which numpy does not know
+        self._table: NDArray[Any] = (self._embedding.view(torch.uint16) if of_16_bit else self._embedding).numpy()
         head, maxima = model.get_output_embeddings(), largest_inputs or {}
         self._output_weight: torch.Tensor = head.weight.detach()
         self._output = Int8Linear(head.weight, maxima.get("output"), head.bias)
@@ -83,6 +87,7 @@ class Int8Backbone:
         self._weights = _weights(model, (self._heads, self._kv_heads, self._head_dim), maxima, (cos, sin))
         self._width = config.intermediate_size
         self._kept: Rows | None = None
+        self._first_rows: dict[int, Rows] = {}  # of what is kept, by their number
 
     @property
     def spec(self) -> BackboneSpec:
@@ -133,16 +138,17 @@ class Int8Backbone:
         if not isinstance(cache, BlockCache):
             raise TypeError(f"the int8 pass writes its own cache, not a {type(cache).__name__}")
         rows = token_ids.shape[0]
-        self._check(positions)
+        at = positions.numpy()
+        self._check(at)
         cache.reserve(rows)
-        hidden = self._pass(token_ids, cache.blocks, _seen(positions.numpy(), cache.length, mask))
+        hidden = self._pass(token_ids, cache.blocks, _seen(at, cache.length, mask))
         cache.advance(rows)
         return hidden
 
     def forward_batch(self, token_ids: torch.Tensor, cache: BlockBatch) -> torch.Tensor:
         """One new row for each of B sequences, `token_ids` (B,), at each sequence's own length. Returns (B, H)."""
         lengths, places = cache.lengths.numpy(), np.arange(token_ids.shape[0])
-        self._check(cache.lengths)
+        self._check(lengths)
         if len(places) != len(lengths) or lengths.max() >= cache.blocks.capacity:
             raise IndexError(f"{len(places)} tokens for {len(lengths)} places of {cache.blocks.capacity} rows each")
         seen = Seen(lengths.copy(), places, lengths, lengths + 1, np.zeros(len(places) + 1, np.int64), _NO_EXTRAS)
@@ -150,9 +156,9 @@ class Int8Backbone:
         cache.lengths += 1
         return hidden
 
-    def _check(self, positions: torch.Tensor) -> None:
+    def _check(self, positions: Ints) -> None:
         """The kernels look at no bounds."""
-        if (last := int(positions.max())) >= self._spec.context_size:
+        if (last := positions.max()) >= self._spec.context_size:
             raise IndexError(f"position {last} of a model that holds {self._spec.context_size} tokens")
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -165,20 +171,25 @@ class Int8Backbone:
         return Int8Linears(weights, biases)
 
     def _pass(self, token_ids: torch.Tensor, blocks: Blocks, seen: Seen) -> torch.Tensor:
-        x = F.embedding(token_ids, self._embedding).float()
-        hidden = torch.empty_like(x)
-        run_pass(
-            x.numpy(), self._weights, self._rows(len(x)), seen,
-            blocks.keys, blocks.values, hidden.numpy(), torch.get_num_threads(),
-        )  # fmt: skip
-        return hidden
+        x = self._embedded(token_ids.numpy())
+        hidden, workers = np.empty_like(x), torch.get_num_threads()
+        run_pass(x, self._weights, self._rows(len(x)), seen, blocks.keys, blocks.values, hidden, workers)
+        return torch.from_numpy(hidden)
+
+    def _embedded(self, token_ids: Ints) -> Floats:
+        found = self._table[token_ids]
+        if found.dtype == np.uint16:  # bfloat16, the first half of 32 bit
+            found = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
+        return found.astype(np.float32, copy=False)
 
     def _rows(self, count: int) -> Rows:
         if count > _KEPT_ROWS:
             return self._new_rows(count)
         if self._kept is None or len(self._kept.sizes) < torch.get_num_threads():
-            self._kept = self._new_rows(_KEPT_ROWS)
-        return first_rows(self._kept, count)
+            self._kept, self._first_rows = self._new_rows(_KEPT_ROWS), {}
+        if count not in self._first_rows:
+            self._first_rows[count] = first_rows(self._kept, count)
+        return self._first_rows[count]
 
     def _new_rows(self, count: int) -> Rows:
         attended = self._heads * self._head_dim
@@ -191,13 +202,11 @@ class Int8Backbone:
 
 def _seen(positions: Ints, cached: int, mask: torch.Tensor | None) -> Seen:
     rows = len(positions)
-    places, slots = np.zeros(rows, np.int64), np.arange(cached, cached + rows)
-    if mask is None or rows == 1:
-        return Seen(positions, places, slots, slots + 1, np.zeros(rows + 1, np.int64), _NO_EXTRAS)
-    visible = mask.numpy()
-    extra_starts = np.zeros(rows + 1, np.int64)
-    np.cumsum(visible.sum(1), out=extra_starts[1:])
-    return Seen(positions, places, slots, np.full(rows, cached), extra_starts, cached + visible.nonzero()[1])
+    visible = _CAUSAL if mask is None or rows == 1 else mask.numpy()
+    places, slots, prefix = np.empty((3, rows), np.int64)
+    starts, extras = np.empty(rows + 1, np.int64), np.empty(visible.size, np.int64)
+    see(visible, cached, places, slots, prefix, starts, extras)
+    return Seen(positions, places, slots, prefix, starts, extras)
 
 
 def _floats(tensor: torch.Tensor) -> Floats:
