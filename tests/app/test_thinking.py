@@ -14,7 +14,7 @@ from app.conversations.records import Figures
 from app.jobs import messages_of
 from medusa_core.events import Event, Finished, Prefilled, Step
 from medusa_core.testing import ReplayChat
-from tests.app.views.test_thinking import finished, read, steps_of
+from tests.app.views.thinking.thoughts import finished, read, steps_of
 
 Ask = Callable[..., None]
 Rest = Callable[[Application], None]
