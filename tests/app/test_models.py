@@ -22,7 +22,8 @@ from medusa_core.hub import fitting
 from medusa_core.testing import ReplayChat
 from medusa_core.tiny import save_tiny_model
 from tests.app.test_drops import drop
-from tests.core.hub.conftest import FakeHub, Repo, tiny_llama, write_gguf
+from tests.core.hub.conftest import tiny_llama, write_gguf
+from tests.core.hub.fake_hub import FakeHub, Repo
 
 Start = Callable[..., Application]
 KEY, NAME = "get:Maker/Tiny", "Maker/Tiny"

@@ -1,39 +1,23 @@
-"""A model comes from the Hub whole, or not at all, and only where there is room, permission and memory for it."""
+"""A model comes from the Hub whole, with all that is needed and nothing else, and by one download at a time."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
-import shutil
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from medusa_core.errors import (
-    AccessRefused,
-    DiskFull,
-    DoesNotFit,
-    FileNotChosen,
-    HubError,
-    HubUnreachable,
-    LibraryError,
-    NotOnHub,
-)
+from medusa_core.errors import HubUnreachable, LibraryError
 from medusa_core.hub.alone import LOCKS
 from medusa_core.hub.check import check
 from medusa_core.hub.client import DownloadProgress, HubClient
-from medusa_core.hub.download import download, unfinished
+from medusa_core.hub.download import download
 from medusa_core.hub.library import discard, find, remove
 from medusa_core.hub.manifest import read_manifest
-from tests.core.hub.getting import drain, get, models, stage
+from tests.core.hub.getting import WEIGHTS, drain, get, models, stage
 
-ROOT = Path(__file__).resolve().parents[3]
-WEIGHTS = "model.safetensors"
 NEEDED = {
     "README.md",
     "chat_template.jinja",
@@ -131,89 +115,6 @@ def test_a_commit_can_be_asked_for(client: HubClient, tiny_repo: Any, tmp_path: 
     assert manifest.revision == tiny_repo.commit
 
 
-def test_a_model_that_is_not_there(client: HubClient, fake_hub: Any, tmp_path: Path) -> None:
-    with pytest.raises(AccessRefused, match=r"no such model, or it is private.*HF_TOKEN"):
-        get(client, tmp_path)
-    assert models(tmp_path) == [], "nor an empty folder of its maker's"
-
-
-def test_a_revision_and_a_file_that_are_not_there(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path
-) -> None:
-    with pytest.raises(NotOnHub, match="has no revision 'v9'"):
-        get(client, tmp_path, revision="v9")
-    fake_hub.faults[WEIGHTS] = [("status", 404, {"X-Error-Code": "EntryNotFound"})]
-    with pytest.raises(NotOnHub, match=r"has no file 'model\.safetensors'"):
-        get(client, tmp_path)
-    fake_hub.faults["api"] = [("status", 404, {})]
-    with pytest.raises(NotOnHub, match="no model Maker/Tiny"):
-        get(client, tmp_path)
-    fake_hub.faults["api"] = [("status", 418, {"X-Error-Message": "a teapot"})]
-    with pytest.raises(HubError, match=r"answered 418.*a teapot"):
-        get(client, tmp_path)
-
-
-@pytest.mark.parametrize("token", ["", "hf_mine"])
-def test_a_gated_model_says_which_page_to_visit(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, token: str
-) -> None:
-    tiny_repo.gated = True
-    fake_hub.tokens = {"hf_mine"}
-    client.config = replace(client.config, token=token)
-    with pytest.raises(AccessRefused, match=r"gated.*Visit https://huggingface\.co/Maker/Tiny, agree") as caught:
-        get(client, tmp_path)
-    assert ("settings/tokens" in str(caught.value)) is not bool(token)
-    assert "hf_mine" not in str(caught.value)
-
-
-def test_a_token_opens_a_private_model_and_does_not_leave_the_hub(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path
-) -> None:
-    tiny_repo.private = True
-    fake_hub.tokens = {"hf_mine"}
-    client.config = replace(client.config, token="hf_mine")
-    get(client, tmp_path)
-    hosts = {(host, headers.get("authorization")) for host, _, headers in fake_hub.requests}
-    assert hosts == {("hub", "Bearer hf_mine"), ("cdn", None)}
-    assert "hf_mine" not in repr(client.config)
-
-
-def test_a_token_that_is_not_accepted(client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path) -> None:
-    client.config = replace(client.config, token="hf_wrong")
-    with pytest.raises(AccessRefused, match="does not accept the token"):
-        get(client, tmp_path)
-
-
-def test_offline_nothing_is_asked(client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path) -> None:
-    client.config = replace(client.config, offline=True)
-    with pytest.raises(HubUnreachable, match="Offline mode"):
-        get(client, tmp_path)
-    assert fake_hub.requests == []
-
-
-def test_a_disk_without_room_is_seen_before_any_weights(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
-    with pytest.raises(DiskFull, match=r"Maker/Tiny needs 0\.0\d GB more.*0\.00 GB free"):
-        get(client, tmp_path)
-    assert fake_hub.served == {}
-
-
-def test_what_does_not_fit_is_refused_before_the_weights_come(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path
-) -> None:
-    def check(listing: Any, config: Path) -> None:
-        assert json.loads(config.read_text())["model_type"] == "llama"
-        assert listing.parameters == 1000
-        raise DoesNotFit("too large")
-
-    with pytest.raises(DoesNotFit):
-        get(client, tmp_path, check=check)
-    assert WEIGHTS not in fake_hub.served
-    assert not stage(tmp_path).exists()
-
-
 def test_two_at_once_do_not_write_one_model(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
     work = download(client, "Maker/Tiny", tmp_path)
     next(work)
@@ -258,70 +159,6 @@ def test_a_broken_off_download_can_be_removed(client: HubClient, fake_hub: Any, 
         get(client, tmp_path)
     assert remove(tmp_path, "Maker/Tiny") > 5000
     assert models(tmp_path) == []
-
-
-def test_a_gguf_file_is_chosen_and_converted(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path
-) -> None:
-    tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes(), "other.gguf": b"no", "README.md": b"# Card"}
-    tiny_repo.files["x-00001-of-00002.gguf"] = b"half"
-    with pytest.raises(FileNotChosen, match=r"choose one of them: other\.gguf, tiny\.F32\.gguf\.$") as caught:
-        get(client, tmp_path / "models")
-    assert caught.value.files == {name: len(tiny_repo.files[name]) for name in ("other.gguf", "tiny.F32.gguf")}
-    with pytest.raises(NotOnHub, match=r"no file 'third\.gguf'"):
-        get(client, tmp_path / "models", gguf="third.gguf")
-    _, folder = get(client, tmp_path / "models", gguf="tiny.F32.gguf")
-    assert folder == tmp_path / "models" / "Maker" / "tiny.F32"
-    assert (folder / WEIGHTS).is_file()
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    assert (manifest.source, manifest.origin) == ("gguf", "Maker/Tiny/tiny.F32.gguf")
-    assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
-    fake_hub.served = {}
-    get(client, tmp_path / "models", gguf="tiny.F32.gguf")
-    assert fake_hub.served == {}
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_conversion_that_is_broken_off_anywhere_goes_on(
-    client: HubClient, fake_hub: Any, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, there: bool
-) -> None:
-    tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes()}
-    folder = tmp_path / "Maker" / "tiny.F32"
-    if there:
-        get(client, tmp_path, gguf="tiny.F32.gguf")
-        tiny_repo.commit, tiny_repo.files["README.md"] = "d" * 40, b"new"
-    work = download(client, "Maker/Tiny", tmp_path, gguf="tiny.F32.gguf")
-    while not next(work).stage.startswith("Reading model.safetensors"):
-        pass
-    work.close()
-    manifest = read_manifest(folder) if folder.exists() else None
-    assert (manifest.commit if manifest else "") == ("c" * 40 if there else ""), "what has the name is always whole"
-    fake_hub.served = {}
-    get(client, tmp_path, gguf="tiny.F32.gguf")
-    assert "tiny.F32.gguf" not in fake_hub.served
-    assert drain(check(find(tmp_path, "Maker/tiny.F32")))[1].whole
-    assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
-
-
-def test_what_a_download_killed_in_its_last_moment_left_goes_away(
-    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_repo.files = {"tiny.F32.gguf": tiny_gguf.read_bytes()}
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
-        get(client, tmp_path, gguf="tiny.F32.gguf")
-    assert len(unfinished(tmp_path)) == 1
-    get(client, tmp_path, gguf="tiny.F32.gguf")
-    assert unfinished(tmp_path) == []
-
-
-def test_a_gguf_file_in_parts_is_refused(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
-    tiny_repo.files = {"x-00001-of-00002.gguf": b"half", "x-00002-of-00002.GGUF": b"half"}
-    with pytest.raises(NotOnHub, match="split into several"):
-        get(client, tmp_path)
-    with pytest.raises(LibraryError, match="one part of several"):
-        get(client, tmp_path, gguf="x-00002-of-00002.GGUF")
 
 
 def test_pickled_weights_come_only_where_there_are_no_others(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
@@ -385,61 +222,8 @@ def test_a_broken_off_download_keeps_its_adapters(client: HubClient, tiny_repo: 
     assert not (folder / "empty").exists()
 
 
-def test_a_repository_without_a_model(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
-    tiny_repo.files = {"data.csv": b"1"}
-    with pytest.raises(NotOnHub, match=r"holds no model.*data\.csv"):
-        get(client, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["../../etc", "/etc/passwd", "a/b/c", "one", "a/..", "-x/y", "a/b.git"])
-def test_names_that_are_no_models(client: HubClient, fake_hub: Any, tmp_path: Path, name: str) -> None:
-    with pytest.raises(LibraryError, match="no name of a model on the Hub"):
-        drain(download(client, name, tmp_path))
-    assert fake_hub.requests == []
-
-
 def test_file_names_that_lead_out_are_not_taken(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
     tiny_repo.files |= {"../../evil.json": b"x", "..\\evil.model": b"x", "sub/config.json": b"x"}
     _, folder = get(client, tmp_path / "models")
     assert {path.name for path in folder.iterdir()} == NEEDED | {"medusa-model.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
-
-
-@pytest.mark.parametrize("name", ["Q4/tiny.F32.gguf", "a/b/tiny.F32.GGUF", "tiny.F32.GGUF"])
-def test_a_gguf_file_may_lie_in_a_folder_and_be_called_in_capitals(
-    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, name: str
-) -> None:
-    cache = tmp_path / "models"
-    tiny_repo.files = {name: tiny_gguf.read_bytes(), "other.gguf": b"no"}
-    with pytest.raises(NotOnHub, match=re.escape(name)):
-        get(client, cache)
-    assert models(cache) == []
-    _, folder = get(client, cache, gguf=name)
-    assert folder == cache / "Maker" / "tiny.F32"
-    assert drain(check(find(cache, "Maker/tiny.F32")))[1].whole
-    assert [path.name for path in folder.parent.iterdir()] == ["tiny.F32"]
-    tiny_repo.files["elsewhere/tiny.F32.gguf"] = b"another"
-    with pytest.raises(LibraryError, match=rf"holds Maker/Tiny/{name}"):
-        get(client, cache, gguf="elsewhere/tiny.F32.gguf")
-
-
-@pytest.mark.parametrize(
-    "name", ["../x.gguf", "a/../x.gguf", "/x.gguf", "a\\..\\x.gguf", "C:x.gguf", ".x/y.gguf", "a//b.gguf"]
-)
-def test_gguf_files_that_lead_out_are_not_taken(
-    client: HubClient, tiny_repo: Any, tmp_path: Path, tiny_gguf: Path, name: str
-) -> None:
-    tiny_repo.files = {name: tiny_gguf.read_bytes()}
-    with pytest.raises((NotOnHub, LibraryError)):
-        get(client, tmp_path / "models", gguf=name)
-    assert models(tmp_path / "models") == []
-    assert not list(tmp_path.rglob("*.gguf"))[1:], "but for the one that it was made of"
-
-
-def test_a_folder_that_is_not_from_the_hub_is_not_replaced(client: HubClient, tiny_repo: Any, tmp_path: Path) -> None:
-    mine = tmp_path / "Maker" / "Tiny"
-    mine.mkdir(parents=True)
-    (mine / "config.json").write_text("{}")
-    with pytest.raises(LibraryError, match="not from the Hub"):
-        get(client, tmp_path)
-    assert [path.name for path in mine.iterdir()] == ["config.json"]

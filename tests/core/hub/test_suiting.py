@@ -30,11 +30,6 @@ def heads(folder: Path, age: int = 0, **config: Any) -> Path:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "models"
-
-
-@pytest.fixture
 def model(tmp_path: Path) -> Path:
     return save_tiny_model(tmp_path / "Tiny")
 
