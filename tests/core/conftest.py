@@ -7,10 +7,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from medusa_core import hub
 from medusa_core.backbone.lean import LeanBackbone
 from medusa_core.backbone.load import make_spec
+from medusa_core.text import ChatText
 from medusa_core.tiny import tiny_model, tiny_tokenizer
 
 
@@ -24,6 +26,12 @@ def default_model_folder() -> Path:
             next(conversion)
         except StopIteration as finished:
             return Path(finished.value)
+
+
+@pytest.fixture(scope="session")
+def default_text(default_model_folder: Path) -> ChatText:
+    """The default model's tokenizer and template."""
+    return ChatText(AutoTokenizer.from_pretrained(default_model_folder), [])
 
 
 @pytest.fixture(scope="session")
