@@ -56,6 +56,13 @@ class Chat:
         self._drafters = Drafters(checkpoint, backbone.spec.vocab_size, costs, trees=not backbone.spec.no_trees)
         self._state = State(backbone.new_cache())
 
+    def prepare(self) -> None:
+        """Compile what drafting needs, so that the first reply does not wait for it."""
+        spec = self.backbone.spec
+        self._state.set_root(0, torch.zeros(spec.hidden_size, dtype=self.backbone.dtype, device=self.backbone.device))
+        with torch.inference_mode():
+            self._drafters.prepare(self._state)
+
     def reply(
         self,
         messages: Sequence[ChatMessage],
@@ -181,7 +188,9 @@ def open_folder(
     if costs is not None and not undraftable:
         table = yield from brief_heads_costs(backbone, checkpoint.heads if checkpoint else None, precision, costs)
     info = replace(info, measured=measured(table, checkpoint.statistics if checkpoint else None))
-    return Chat(backbone, text, checkpoint, info, table)
+    chat = Chat(backbone, text, checkpoint, info, table)
+    chat.prepare()
+    return chat
 
 
 class _Adapting:

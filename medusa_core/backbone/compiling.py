@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,22 @@ def _build() -> str:
 BUILD = _build()  # of the kernels: another one may take another time
 
 
-def _kept_in() -> str:
-    """A folder for this very text of the kernels and these threads; "" where nothing can be written.
+@cache
+def _kept_in(room: Path) -> str:
+    """A folder for this very text of a room's kernels and these threads; "" where nothing can be written.
 
-    numba looks only at the file of the function itself, and would go on using what was compiled from older callees.
+    numba looks only at the file of the function itself, and would go on using what was compiled from older callees:
+    those of other rooms may be any of their own files, and these kernels.
     """
     import platformdirs
 
-    beside, users = _HERE / "__pycache__", Path(platformdirs.user_cache_dir("medusa-chat", appauthor=False))
-    for parent in (beside, users / "kernels"):
-        folder = parent / f"kernels-{BUILD}"
+    build = BUILD
+    if room != _HERE:
+        texts = [path.read_bytes() for path in sorted(room.glob("*.py"))]
+        build = hashlib.sha256(b"".join((*texts, BUILD.encode()))).hexdigest()[:12]
+    beside, users = room / "__pycache__", Path(platformdirs.user_cache_dir("medusa-chat", appauthor=False))
+    for parent in (beside, users / "kernels" / room.name):
+        folder = parent / f"kernels-{build}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -67,9 +74,6 @@ def _forget_others(folder: Path) -> None:
     for other in folder.parent.glob("kernels-*"):
         if other != folder and other.is_dir():
             shutil.rmtree(other, ignore_errors=True)
-
-
-_FOLDER = _kept_in()
 
 
 def features() -> dict[str, bool]:
@@ -93,9 +97,10 @@ def compiled(function: Callable[..., Any]) -> Any:
         "error_model": "numpy",
         "fastmath": {"nnan", "nsz"},
     }
-    if not _FOLDER:
+    folder = _kept_in(Path(function.__code__.co_filename).parent)
+    if not folder:
         return numba.jit(**options)(function)
-    before, _config.CACHE_DIR = _config.CACHE_DIR, _FOLDER
+    before, _config.CACHE_DIR = _config.CACHE_DIR, folder
     try:
         return numba.jit(**options, cache=True)(function)
     finally:

@@ -5,7 +5,7 @@ Knows no particular method.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
@@ -24,17 +24,8 @@ class Drafter(Protocol):
         ...
 
 
-class Guess(NamedTuple):
-    """One token that may follow a node, and what its guesser thinks of it."""
-
-    token: int
-    probability: float  # as the guesser sees it, before anything was earned
-    kind: int  # guesses of one kind earn together; at least 0 and below the guesser's `kinds`
-    rank: int  # among the guesser's guesses here, 0 = likeliest
-
-
 class Guesser(Protocol):
-    """Guesses the tokens after any node of a tree that grows; its cursor is what it knows of a node."""
+    """Guesses the tokens after any node of a tree that grows, from arrays that the kernels of its room read."""
 
     @property
     def source(self) -> Source:
@@ -43,19 +34,15 @@ class Guesser(Protocol):
 
     @property
     def kinds(self) -> int:
-        """How many kinds of guesses it makes."""
+        """How many kinds of guesses it makes; guesses of one kind earn together."""
         ...
 
     def begin(self, state: State) -> Any:
-        """Start a step; returns the cursor of the root."""
+        """Start a step; returns what it knows, see `growing.Sources`."""
         ...
 
-    def advance(self, cursor: Any, token: int) -> Any:
-        """The cursor of the child that holds `token`."""
-        ...
-
-    def guesses(self, cursor: Any) -> list[Guess]:
-        """What may follow the cursor's node, every token once."""
+    def prepare(self) -> None:
+        """Compile what learning needs; nothing is learnt."""
         ...
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:

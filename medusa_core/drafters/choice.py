@@ -22,6 +22,7 @@ from medusa_core.drafters.recycling import RecyclingGuesser
 from medusa_core.drafters.sizing import SIZES, FixedSize, MeasuredSize, Sizing
 from medusa_core.events import Source
 from medusa_core.heads.checkpoint import HeadsCheckpoint
+from medusa_core.state import State
 from medusa_core.tree_search import best_size
 
 _NODES = 16  # where the number is to be measured and nothing was
@@ -73,6 +74,11 @@ class Drafters:
         if sources not in self._growers:
             self._growers[sources] = Grower(guessers)
         return HybridDrafter(guessers, self._growers[sources], self._sizing(sources, config))
+
+    def prepare(self, state: State) -> None:
+        """Compile what growing needs, so that the first reply does not wait for it. Nothing is learnt from `state`."""
+        if self._trees:
+            Grower(tuple(self._guessers.values())).prepare(state)
 
     @cached_property
     def _ranked_nodes(self) -> int:

@@ -6,22 +6,20 @@ Knows nothing of training or of files.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from medusa_core.drafters.base import Guess
+from medusa_core.drafters.guessed import MOST, Ints
+from medusa_core.drafters.sharpening import CLASSES, Heads, Singles
 from medusa_core.events import Source
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.transfer import download, upload
 from medusa_core.tree import RankedTree
-
-_GUESSES = 10  # of every head, where the tree grows
-CLASSES = 8  # of probability, each half as likely as the one before
 
 
 class MedusaDrafter:
@@ -61,34 +59,26 @@ class MedusaDrafter:
 
 
 class HeadGuesser:
-    """Head d + 1 guesses below every node at depth d, whichever path leads there; the cursor is the depth."""
+    """Head d + 1 guesses below every node at depth d, whichever path leads there."""
 
     source = Source.HEAD
 
     def __init__(self, heads: MedusaHeads, temperatures: Sequence[float] | None) -> None:
         """`temperatures`: by head; None where they were never measured."""
         self.kinds = heads.shape.num_heads * CLASSES
-        self._top = TopGuesses(heads, _GUESSES, temperatures)
-        self._guesses: list[list[Guess]] = []
+        self._top = TopGuesses(heads, MOST, temperatures)
+        # Whatever token is before, no pair changes anything.
+        self._starts = np.zeros(heads.shape.vocab_size + 1, np.int64)
+        self._no_gains = np.empty((heads.shape.num_heads, 0), np.float32)
 
-    def begin(self, state: State) -> int:
+    def begin(self, state: State) -> Heads:
         """Run the heads."""
-        self._guesses = [
-            [
-                Guess(token, probability, depth * CLASSES + probability_class(probability), rank)
-                for rank, (token, probability) in enumerate(zip(*head, strict=True))
-            ]
-            for depth, head in enumerate(zip(*self._top(state), strict=True))
-        ]
-        return 0
+        tokens, probabilities = self._top(state)
+        ranks = np.tile(np.arange(tokens.shape[1]), (len(tokens), 1))
+        return Heads(probabilities, ranks, tokens, self._starts, np.empty(0, np.int64), self._no_gains)
 
-    def advance(self, cursor: int, token: int) -> int:
-        """One deeper."""
-        return cursor + 1
-
-    def guesses(self, cursor: int) -> list[Guess]:
-        """The next head's, none below the last."""
-        return self._guesses[cursor] if cursor < len(self._guesses) else []
+    def prepare(self) -> None:
+        """Nothing is learnt in a kernel."""
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """Heads do not change while decoding."""
@@ -110,21 +100,15 @@ class TopGuesses:
         self._heads, self._width = heads, min(width, heads.shape.draft_vocab_size)
         self._scale = 1 / torch.tensor(temperatures or (1.0,) * heads.shape.num_heads, device=heads.device)[:, None]
 
-    def __call__(self, state: State) -> tuple[list[list[int]], list[list[float]]]:
+    def __call__(self, state: State) -> tuple[Ints, Singles]:
         """Token ids and probabilities by head and rank, (K, width), from the root and the state it was chosen from."""
         guesses = self.tensors(state)
         # One transfer instead of two; token ids are whole in 64 bit.
-        both = torch.stack((guesses.tokens.double(), guesses.probabilities.double())).tolist()
-        return [[int(token) for token in head] for head in both[0]], both[1]
+        both = torch.stack((guesses.tokens.double(), guesses.probabilities.double())).cpu().numpy()
+        return both[0].astype(np.int64), both[1].astype(np.float32)
 
     def tensors(self, state: State) -> GuessTensors:
         """The same, where they were computed."""
         roots = upload([state.root], state.hidden.device)
         probabilities, places = self._heads.likeliest(state.hidden, roots, self._scale, self._width)
         return GuessTensors(roots, self._heads.token_ids(places), probabilities.gather(1, places))
-
-
-def probability_class(probability: float) -> int:
-    """0 for half and more, 1 for a quarter and more, ... below `CLASSES`."""
-    halvings = -math.frexp(probability)[1] if probability else CLASSES
-    return halvings if 0 < halvings < CLASSES else 0 if halvings <= 0 else CLASSES - 1

@@ -6,6 +6,7 @@ all scores, and of 0 for a token that nobody named, says how likely each is. Two
 the better of them, one that is contradicted is worth less. The weights were fitted on replies that the default model
 wrote, to prompts of this project; what is peculiar to a conversation is in the probabilities already, since every
 source's are corrected by what they have been earning.
+Shapes: S sources, G guesses of one source, O tokens offered, up to S G.
 Knows nothing of trees, texts or of how a source guesses.
 """
 
@@ -13,9 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from typing import NamedTuple
 
-from medusa_core.drafters.base import Guess
+import numpy as np
+
+from medusa_core.drafters.compiling import compiled
+from medusa_core.drafters.guessed import MOST, Floats, Wholes
 from medusa_core.events import Source
 
 _SURE = 0.98  # no source is believed more than this, and all tokens of a source that is alone together neither
@@ -50,53 +54,89 @@ _WITH_HEADS = _Table(
 _WITHOUT_HEADS = _Table(-1.76, {Source.LOOKUP: _Voice(0.60, 2.11, 0.10), Source.RECYCLING: _Voice(0.60, 1.35, -0.64)})
 
 
-Offer = tuple[float, int, int]
-"""What a token is worth, the number of the source that believes in it most, and the token's rank among its guesses."""
+class Voices(NamedTuple):
+    """How much each source has to say."""
 
-Rates = Sequence[float]  # by kind of guess
-
-
-def alone(guesses: Sequence[Guess], rates: Rates) -> dict[int, Offer]:
-    """What a single source guesses, corrected by what its kinds have been earning; by token."""
-    return _shared({token: (probability * rates[kind], 0, rank) for token, probability, kind, rank in guesses})
+    bias: float
+    slopes: Floats  # (S,)
+    named: Floats  # (S,): for a token that it names, rather than being silent
+    silent: Floats  # (S,): for all tokens, where it has an opinion
 
 
-class Mixer:
-    """Puts together what several sources guess, always the same ones in the same order."""
+class Offers(NamedTuple):
+    """Tokens that may follow a node, (O,) each."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        table = _WITH_HEADS if Source.HEAD in sources else _WITHOUT_HEADS
-        self._bias = table.bias
-        self._voices = tuple((v.slope, v.named - v.silent, v.silent) for v in (table.voices[s] for s in sources))
-
-    def together(self, made: Sequence[Sequence[Guess]], rates: Sequence[Rates]) -> dict[int, Offer]:
-        """Tokens by id, from the guesses of every source and what its kinds have been earning."""
-        # Many times a step: a tuple is four times as fast as anything with names.
-        heard: dict[int, tuple[float, float, int, int]] = {}  # score but for what is common, most believed, by whom
-        common = self._bias
-        for index, (guesses, own, (slope, named, silent)) in enumerate(zip(made, rates, self._voices, strict=True)):
-            if guesses:
-                common += silent
-            for token, probability, kind, rank in guesses:
-                p = probability * own[kind]
-                p = _LEAST if p < _LEAST else min(p, _SURE)
-                score = named + slope * log(p / (1.0 - p))
-                before = heard.get(token)
-                if before is None:
-                    heard[token] = score, p, index, rank
-                elif before[1] >= p:
-                    heard[token] = before[0] + score, before[1], before[2], before[3]
-                else:
-                    heard[token] = before[0] + score, p, index, rank
-        said = [(token, exp(common + score), index, rank) for token, (score, _, index, rank) in heard.items()]
-        total = 1.0 + sum([weight for _, weight, _, _ in said])
-        return {token: (weight / total, index, rank) for token, weight, index, rank in said}
+    tokens: Wholes
+    worths: Floats
+    sources: Wholes  # the number of the source that believes in the token most
+    ranks: Wholes  # the token's among that source's guesses
 
 
-def _shared(offers: dict[int, Offer]) -> dict[int, Offer]:
-    """Only one token can come: what goes beyond certainty is taken from all alike."""
-    total = sum([worth for worth, _, _ in offers.values()])
-    if total <= _SURE:
-        return offers
-    share = _SURE / total
-    return {token: (worth * share, index, rank) for token, (worth, index, rank) in offers.items()}
+def voices(sources: Sequence[Source]) -> Voices:
+    """Of sources that guess together, in this order."""
+    table = _WITH_HEADS if Source.HEAD in sources else _WITHOUT_HEADS
+    of = [table.voices[source] for source in sources]
+    return Voices(
+        table.bias,
+        np.array([voice.slope for voice in of]),
+        np.array([voice.named - voice.silent for voice in of]),
+        np.array([voice.silent for voice in of]),
+    )
+
+
+def new_offers(sources: int) -> Offers:
+    """Room for all that so many sources can guess below one node."""
+    room = sources * MOST
+    return Offers(np.zeros(room, np.int32), np.zeros(room), np.zeros(room, np.int32), np.zeros(room, np.int32))
+
+
+@compiled
+def alone(tokens, probabilities, kinds, rates, offers):  # type: ignore[no-untyped-def]
+    """What a single source guesses, (G,) each, corrected by what its kinds have been earning, `rates` (M,).
+
+    Only one token can come: what goes beyond certainty is taken from all alike. Returns the number of `offers`.
+    """
+    count, total = tokens.shape[0], 0.0
+    for k in range(count):
+        worth = probabilities[k] * rates[kinds[k]]
+        offers.tokens[k], offers.worths[k], offers.sources[k], offers.ranks[k] = tokens[k], worth, 0, k
+        total += worth
+    if total > _SURE:
+        for k in range(count):
+            offers.worths[k] *= _SURE / total
+    return count
+
+
+@compiled
+def together(voices, counts, tokens, probabilities, kinds, rates, offers):  # type: ignore[no-untyped-def]
+    """What all sources guess, `counts` (S,) and (S, G) each, and what their kinds have been earning, `rates` (S, M).
+
+    Returns the number of `offers`.
+    """
+    count, common = 0, voices.bias
+    believed = np.empty(offers.tokens.shape[0], np.float64)  # by who believes in it most
+    for source in range(counts.shape[0]):
+        if counts[source]:
+            common += voices.silent[source]
+        for rank in range(counts[source]):
+            token, p = tokens[source, rank], probabilities[source, rank] * rates[source, kinds[source, rank]]
+            p = min(max(p, _LEAST), _SURE)
+            score = voices.named[source] + voices.slopes[source] * np.log(p / (1.0 - p))
+            k = 0
+            while k < count and offers.tokens[k] != token:
+                k += 1
+            if k == count:
+                count += 1
+                offers.tokens[k], offers.worths[k], believed[k] = token, score, p
+                offers.sources[k], offers.ranks[k] = source, rank
+                continue
+            offers.worths[k] += score
+            if believed[k] < p:
+                believed[k], offers.sources[k], offers.ranks[k] = p, source, rank
+    total = 1.0
+    for k in range(count):
+        offers.worths[k] = np.exp(common + offers.worths[k])
+        total += offers.worths[k]
+    for k in range(count):
+        offers.worths[k] /= total
+    return count

@@ -7,80 +7,69 @@ pairs of tokens are kept too, and how sure the model was of each. Knows nothing 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import numpy as np
-import numpy.typing as npt
 
 from medusa_core.backbone.picking import KEPT, best_of
-from medusa_core.drafters.base import Guess
+from medusa_core.drafters.compiling import compiled
+from medusa_core.drafters.successors import NOTHING, UNKNOWN, Successors, find, learn, new_successors
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
-_PAIRS = 32_768  # pairs of tokens kept, the least recently seen are dropped: some ten megabytes
-_SURE = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95)  # least share of each class but the lowest
+_PAIRS = 32_768  # pairs of tokens kept, the least recently seen are dropped: some megabytes
+_SURE = np.array((0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95))  # least share of each class but the lowest
+_CLASSES = len(_SURE) + 1
 _LEAST = 0.01  # successors the model thought less likely are not guessed
-_BELIEF = (0.55, 0.85)  # what of the model's own share to believe, where one token is the same, and where two are
+_BELIEF = np.array((0.55, 0.85))  # what of the model's own share to believe: one token is the same, or two are
 
-Pair = tuple[int, int]
-Successors = tuple[list[int], list[float]]
+
+@compiled
+def guess(successors, before, token, tokens, probabilities, kinds):  # type: ignore[no-untyped-def]
+    """The successors of the pair where it was seen, else those of the token alone. Returns how many guesses.
+
+    `tokens`, `probabilities` and `kinds` (G,) take them, the likeliest first.
+    """
+    pair = find(successors, before, token)
+    order = 0 if pair < 0 else 1
+    found = successors.tokens[token] if pair < 0 else successors.pair_tokens[pair]
+    shares = successors.shares[token] if pair < 0 else successors.pair_shares[pair]
+    width = min(found.shape[0], tokens.shape[0])
+    for k in range(width):
+        share = shares[k]
+        if share < _LEAST:
+            return k
+        sure = 0  # classes whose least share it has
+        while sure < _CLASSES - 1 and share >= _SURE[sure]:
+            sure += 1
+        tokens[k], probabilities[k], kinds[k] = found[k], share * _BELIEF[order], order * _CLASSES + sure
+    return width
 
 
 class RecyclingGuesser:
     """Best successors of every token (V, 8) and of the pairs seen last; it lasts as long as its model is loaded."""
 
     source = Source.RECYCLING
-    kinds = len(_BELIEF) * (len(_SURE) + 1)
+    kinds = len(_BELIEF) * _CLASSES
 
     def __init__(self, vocab_size: int) -> None:
-        self._tokens: npt.NDArray[np.int32] = np.zeros((vocab_size, KEPT), dtype=np.int32)
-        # Softmax over the successors alone: what the rest of the vocabulary had is not worth another pass over it.
-        self._shares: npt.NDArray[np.float32] = np.zeros((vocab_size, KEPT), dtype=np.float32)
-        self._pairs: dict[Pair, Successors] = {}
-        self._root: Pair | None = None  # of the step that is under way
+        self._successors = new_successors(vocab_size, _PAIRS, KEPT)
+        self._before = UNKNOWN  # the token before the root of the step that is under way
 
-    def begin(self, state: State) -> Pair:
-        """The last token of the context and the root."""
-        self._root = (state.context[-1] if state.context else -1, state.root)
-        return self._root
+    def begin(self, state: State) -> Successors:
+        """What is known so far."""
+        self._before = state.context[-1] if state.context else NOTHING
+        return self._successors
 
-    def advance(self, cursor: Pair, token: int) -> Pair:
-        """The node's token and its child's."""
-        return (cursor[1], token)
-
-    def guesses(self, cursor: Pair) -> list[Guess]:
-        """The successors of the pair where it was seen, else those of the token alone."""
-        found = self._pairs.get(cursor)
-        order = 1
-        if found is None:
-            token = cursor[1]
-            order, found = 0, (self._tokens[token].tolist(), self._shares[token].tolist())
-        guesses = []
-        for rank, (token, share) in enumerate(zip(*found, strict=True)):
-            if share < _LEAST:
-                break
-            sure = bisect_right(_SURE, share)  # classes whose least share it has
-            guesses.append(Guess(token, share * _BELIEF[order], order * (len(_SURE) + 1) + sure, rank))
-        return guesses
+    def prepare(self) -> None:
+        """Learn from a tree of no nodes."""
+        none = np.empty(0, np.int64)
+        learn(self._successors, UNKNOWN, none, none, none, none.reshape(0, 0), np.empty((0, 0), np.float32))
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
-        """Keep the best successors of every node; where a token is there twice, those of the kept or later node."""
+        """Keep the best successors of every node."""
         values, indices = best_of(scores)
-        rows, shares = indices.tolist(), values.float().softmax(-1).tolist()
-        parents, tokens = candidates.tree.parents, candidates.token_ids
-        kept = set(accepted.path)
-        order = [node for node in range(len(tokens)) if node not in kept]
-        for node in (*order, *accepted.path):
-            self._tokens[tokens[node], : len(rows[node])] = rows[node]
-            self._shares[tokens[node], : len(rows[node])] = shares[node]
-            pair = (tokens[parents[node]], tokens[node]) if node else self._root
-            if pair is not None:
-                self._remember(pair, (rows[node], shares[node]))
-        self._root = None
-
-    def _remember(self, pair: Pair, successors: Successors) -> None:
-        self._pairs.pop(pair, None)
-        self._pairs[pair] = successors
-        if len(self._pairs) > _PAIRS:
-            del self._pairs[next(iter(self._pairs))]
+        tokens, parents = np.array(candidates.token_ids), np.array(candidates.tree.parents)
+        path = np.array(accepted.path)
+        best, logits = indices.cpu().numpy(), values.float().cpu().numpy()
+        learn(self._successors, self._before, tokens, parents, path, best, logits)
+        self._before = UNKNOWN

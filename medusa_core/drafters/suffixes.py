@@ -1,6 +1,8 @@
 """Every substring of a growing sequence, in linear space: a suffix automaton that remembers what followed, newest last.
 
-One token is added, and one token is matched, in constant time on average. Knows nothing of models or trees.
+One token is added, and one token is matched, in constant time on average. It lies in arrays, so that kernels read it;
+the transitions of all states are found through one table of hashes.
+Knows nothing of models or trees.
 """
 
 from __future__ import annotations
@@ -8,114 +10,225 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from medusa_core.drafters.compiling import compiled
+from medusa_core.drafters.guessed import Ints, Wholes
+
 _REFRESHED = 24  # suffixes whose newest continuation is noted: longer runs of one token would cost quadratic time
+_ROOM = 1024  # tokens that an empty automaton has room for
+_STATES, _EDGES, _SLOTS = 2, 3, 8  # of each there are at most so many a token, and slots in the table
+_LINK, _LENGTH, _NEWEST, _BRANCHES = range(4)  # columns of a state
+_OWNER, _TOKEN, _TARGET, _OLDER, _NEWER = range(5)  # columns of an edge
+_STATE_COUNT, _EDGE_COUNT, _LAST = range(3)
 
 
-class Match(NamedTuple):
-    """The longest suffix of some sequence that occurs in the text: its state, and its length in tokens."""
+class Suffixes(NamedTuple):
+    """States stand for sets of substrings that end at the same places; state 0 is the empty one.
 
-    state: int
-    length: int
+    Blumer et al. (1985), built online. The edges of a state are what followed its substrings, a list in the order in
+    which they were last seen.
+    """
+
+    states: Wholes  # (states, 4): suffix link, longest length, newest edge or -1, number of edges
+    edges: Wholes  # (edges, 5): state, token, state it leads to, the next older and next newer edge of the state or -1
+    slots: Wholes  # edges by hash of state and token, or -1; a power of two of them
+    counts: Ints  # (3,): states, edges, and the state of the whole text
 
 
-NOTHING = Match(0, 0)
+@compiled
+def _slot(s, state, token):  # type: ignore[no-untyped-def]
+    """Where the table has the edge, or would have it."""
+    mask = s.slots.shape[0] - 1
+    mixed = int(state) * 0x9E3779B1 + int(token) * 0x85EBCA77
+    k = (mixed ^ (mixed >> 15)) & mask
+    while s.slots[k] >= 0:
+        edge = s.edges[s.slots[k]]
+        if edge[_OWNER] == state and edge[_TOKEN] == token:
+            break
+        k = (k + 1) & mask
+    return k
+
+
+@compiled
+def _edge(s, state, token):  # type: ignore[no-untyped-def]
+    """The edge of a state, or -1."""
+    return s.slots[_slot(s, state, token)]
+
+
+@compiled
+def _append_newest(s, edge):  # type: ignore[no-untyped-def]
+    """Put an edge at the newer end of its state's list."""
+    state = s.states[s.edges[edge, _OWNER]]
+    newest = state[_NEWEST]
+    s.edges[edge, _OLDER], s.edges[edge, _NEWER] = newest, -1
+    if newest >= 0:
+        s.edges[newest, _NEWER] = edge
+    state[_NEWEST] = edge
+
+
+@compiled
+def _new_edge(s, state, token, target):  # type: ignore[no-untyped-def]
+    edge = s.counts[_EDGE_COUNT]
+    s.counts[_EDGE_COUNT] += 1
+    s.slots[_slot(s, state, token)] = edge
+    s.edges[edge, _OWNER], s.edges[edge, _TOKEN], s.edges[edge, _TARGET] = state, token, target
+    s.states[state, _BRANCHES] += 1
+    _append_newest(s, edge)
+
+
+@compiled
+def _new_state(s, length):  # type: ignore[no-untyped-def]
+    state = s.counts[_STATE_COUNT]
+    s.counts[_STATE_COUNT] += 1
+    s.states[state, _LINK], s.states[state, _LENGTH] = -1, length
+    s.states[state, _NEWEST], s.states[state, _BRANCHES] = -1, 0
+    return state
+
+
+@compiled
+def _split(s, state, token, target):  # type: ignore[no-untyped-def]
+    """The shorter substrings of `target` now end in one more place: they get a state of their own."""
+    clone = _new_state(s, s.states[state, _LENGTH] + 1)
+    edge = s.states[target, _NEWEST]
+    while edge >= 0 and s.edges[edge, _OLDER] >= 0:
+        edge = s.edges[edge, _OLDER]
+    while edge >= 0:  # the oldest first
+        _new_edge(s, clone, s.edges[edge, _TOKEN], s.edges[edge, _TARGET])
+        edge = s.edges[edge, _NEWER]
+    s.states[clone, _LINK] = s.states[target, _LINK]
+    s.states[target, _LINK] = clone
+    while state >= 0:
+        edge = _edge(s, state, token)
+        if edge < 0 or s.edges[edge, _TARGET] != target:
+            break
+        s.edges[edge, _TARGET] = clone
+        state = s.states[state, _LINK]
+    return clone
+
+
+@compiled
+def _refresh(s, state, token):  # type: ignore[no-untyped-def]
+    """`token` has followed these suffixes before; now it is the newest that did."""
+    for _ in range(_REFRESHED):
+        if state <= 0:
+            return
+        edge = _edge(s, state, token)
+        older, newer = s.edges[edge, _OLDER], s.edges[edge, _NEWER]
+        if newer >= 0:
+            s.edges[newer, _OLDER] = older
+            if older >= 0:
+                s.edges[older, _NEWER] = newer
+            _append_newest(s, edge)
+        state = s.states[state, _LINK]
+
+
+@compiled
+def _extend(s, tokens):  # type: ignore[no-untyped-def]
+    for token in tokens:
+        new = _new_state(s, s.states[s.counts[_LAST], _LENGTH] + 1)
+        state = s.counts[_LAST]
+        while state >= 0 and _edge(s, state, token) < 0:
+            _new_edge(s, state, token, new)
+            state = s.states[state, _LINK]
+        if state < 0:
+            s.states[new, _LINK] = 0
+        else:
+            target = s.edges[_edge(s, state, token), _TARGET]
+            if s.states[target, _LENGTH] != s.states[state, _LENGTH] + 1:
+                target = _split(s, state, token, target)
+            s.states[new, _LINK] = target
+            _refresh(s, state, token)
+        s.counts[_LAST] = new
+
+
+@compiled
+def _fill_table(s):  # type: ignore[no-untyped-def]
+    for edge in range(s.counts[_EDGE_COUNT]):
+        s.slots[_slot(s, s.edges[edge, _OWNER], s.edges[edge, _TOKEN])] = edge
+
+
+@compiled
+def earlier(s):  # type: ignore[no-untyped-def]
+    """The longest suffix of the text that also occurs before its end: its state and its length."""
+    state = max(s.states[s.counts[_LAST], _LINK], 0)
+    return state, s.states[state, _LENGTH]
+
+
+@compiled
+def advance(s, state, length, token):  # type: ignore[no-untyped-def]
+    """The longest suffix of (what was matched, then `token`) that occurs in the text."""
+    while True:
+        edge = _edge(s, state, token)
+        if edge >= 0:
+            return s.edges[edge, _TARGET], length + 1
+        if state == 0:
+            return 0, 0
+        state = s.states[state, _LINK]
+        length = s.states[state, _LENGTH]
+
+
+@compiled
+def continuations(s, state, length, tokens, lengths):  # type: ignore[no-untyped-def]
+    """What followed the match, as many as `tokens` (n,) holds, and the `lengths` (n,) of context each was seen after.
+
+    What followed the whole match comes first, then what followed only shorter suffixes of it; the newest first.
+    The empty suffix, after which everything was seen, is not asked. Returns how many.
+    """
+    count = 0
+    while state > 0:
+        edge = s.states[state, _NEWEST]
+        while edge >= 0:
+            token, known = s.edges[edge, _TOKEN], False
+            for k in range(count):
+                known = known or tokens[k] == token
+            if not known:
+                tokens[count], lengths[count] = token, length
+                count += 1
+                if count == tokens.shape[0]:
+                    return count
+            edge = s.edges[edge, _OLDER]
+        state = s.states[state, _LINK]
+        length = s.states[state, _LENGTH]
+    return count
+
+
+@compiled
+def branches(s, state):  # type: ignore[no-untyped-def]
+    """How many different tokens have followed a match."""
+    return s.states[state, _BRANCHES]
 
 
 class SuffixAutomaton:
-    """States stand for sets of substrings that end at the same places; state 0 is the empty one.
-
-    Blumer et al. (1985), built online. The transitions of a state are what followed its substrings: a dict in the
-    order in which they were last seen.
-    """
+    """A text that tokens are added to, and its substrings."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self._next: list[dict[int, int]] = [{}]
-        self._link = [-1]
-        self._length = [0]
-        self._last = 0
+        self._room = _ROOM
+        self.suffixes = _empty(_ROOM)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append to the text."""
-        for token in tokens:
-            self._append(token)
+        if len(self.tokens) + len(tokens) > self._room:
+            self._room = 2 * (len(self.tokens) + len(tokens))
+            before, self.suffixes = self.suffixes, _empty(self._room)
+            for name in ("states", "edges", "counts"):
+                old = getattr(before, name)
+                getattr(self.suffixes, name)[: len(old)] = old
+            _fill_table(self.suffixes)
+        self.tokens += tokens
+        _extend(self.suffixes, np.array(tokens, np.int64))
 
-    @property
-    def earlier(self) -> Match:
-        """The longest suffix of the text that also occurs before its end."""
-        state = max(self._link[self._last], 0)
-        return Match(state, self._length[state])
 
-    def advance(self, match: Match, token: int) -> Match:
-        """The longest suffix of (what was matched, then `token`) that occurs in the text."""
-        state, length = match
-        while token not in self._next[state]:
-            if state == 0:
-                return NOTHING
-            state = self._link[state]
-            length = self._length[state]
-        return Match(self._next[state][token], length + 1)
+def no_suffixes() -> Suffixes:
+    """Not even an empty text's."""
+    none = np.empty(0, np.int32)
+    return Suffixes(none.reshape(0, 4), none.reshape(0, 5), none, np.empty(0, np.int64))
 
-    def continuations(self, match: Match, count: int) -> list[tuple[int, int]]:
-        """What followed the match: up to `count` tokens and the length of context each was seen after.
 
-        What followed the whole match comes first, then what followed only shorter suffixes of it; the newest first.
-        The empty suffix, after which everything was seen, is not asked.
-        """
-        found: dict[int, int] = {}
-        state, length = match
-        while state > 0:
-            for token in reversed(self._next[state]):
-                if token not in found:
-                    found[token] = length
-                    if len(found) == count:
-                        return list(found.items())
-            state = self._link[state]
-            length = self._length[state]
-        return list(found.items())
-
-    def branches(self, match: Match) -> int:
-        """How many different tokens have followed the whole match."""
-        return len(self._next[match.state])
-
-    def _append(self, token: int) -> None:
-        self.tokens.append(token)
-        new = self._state(self._length[self._last] + 1, {})
-        state = self._last
-        while state >= 0 and token not in self._next[state]:
-            self._next[state][token] = new
-            state = self._link[state]
-        if state < 0:
-            self._link[new] = 0
-        else:
-            target = self._next[state][token]
-            if self._length[target] != self._length[state] + 1:
-                target = self._split(state, token, target)
-            self._link[new] = target
-            self._refresh(state, token)
-        self._last = new
-
-    def _split(self, state: int, token: int, target: int) -> int:
-        """The shorter substrings of `target` now end in one more place: they get a state of their own."""
-        clone = self._state(self._length[state] + 1, dict(self._next[target]))
-        self._link[clone] = self._link[target]
-        self._link[target] = clone
-        while state >= 0 and self._next[state].get(token) == target:
-            self._next[state][token] = clone
-            state = self._link[state]
-        return clone
-
-    def _refresh(self, state: int, token: int) -> None:
-        """`token` has followed these suffixes before; now it is the newest that did."""
-        for _ in range(_REFRESHED):
-            if state <= 0:
-                return
-            following = self._next[state]
-            following[token] = following.pop(token)
-            state = self._link[state]
-
-    def _state(self, length: int, following: dict[int, int]) -> int:
-        self._next.append(following)
-        self._length.append(length)
-        self._link.append(-1)
-        return len(self._length) - 1
+def _empty(room: int) -> Suffixes:
+    """For a text of up to `room` tokens."""
+    states = np.full((_STATES * room + 1, 4), -1, np.int32)
+    states[0] = (-1, 0, -1, 0)
+    slots = np.full(1 << (_SLOTS * room - 1).bit_length(), -1, np.int32)
+    return Suffixes(states, np.full((_EDGES * room + 1, 5), -1, np.int32), slots, np.array([1, 0, 0]))

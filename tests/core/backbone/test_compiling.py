@@ -33,16 +33,33 @@ def test_another_text_is_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_nothing_can_be_written_beside_the_kernels_they_are_kept_in_the_users_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = tmp_path / "installed"
-    beside.write_text("a file where the folder would be", encoding="utf-8")
-    monkeypatch.setattr(compiling, "_HERE", beside)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(tmp_path / "users"))
-    old = tmp_path / "users" / "kernels" / "kernels-of-yesterday"
+    room, users = tmp_path / "room", tmp_path / "users"
+    room.mkdir()
+    (room / "__pycache__").write_text("a file where the folder would be", encoding="utf-8")
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(users))
+    old = users / "kernels" / "room" / "kernels-of-yesterday"
     old.mkdir(parents=True)
-    assert compiling._kept_in() == str(tmp_path / "users" / "kernels" / f"kernels-{compiling.BUILD}")
+    kept_in = compiling._kept_in.__wrapped__
+    assert Path(kept_in(room)).parent == users / "kernels" / "room"
     assert not old.exists()
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(beside))
-    assert compiling._kept_in() == ""
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_arguments, **_options: str(room / "__pycache__"))
+    assert kept_in(room) == ""
+
+
+def test_any_change_of_another_room_or_of_the_backbones_kernels_is_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_in = compiling._kept_in.__wrapped__
+    folders = [kept_in(tmp_path)]
+    (tmp_path / "kernel.py").write_text("a", encoding="utf-8")
+    folders.append(kept_in(tmp_path))
+    (tmp_path / "kernel.py").write_text("b", encoding="utf-8")
+    folders.append(kept_in(tmp_path))
+    assert kept_in(tmp_path) == folders[-1]
+    monkeypatch.setattr(compiling, "BUILD", "another")
+    folders.append(kept_in(tmp_path))
+    assert len(set(folders)) == len(folders)
+    assert compiling._kept_in(ROOM).endswith(f"kernels-{compiling._build()}")
 
 
 _PASS = """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from medusa_core.drafters.lookup import LookupGuesser
+from medusa_core.drafters.guessed import MOST
+from medusa_core.drafters.lookup import LookupGuesser, guess
+from medusa_core.drafters.suffixes import advance, earlier
 from medusa_core.state import State
 
 
@@ -26,11 +29,19 @@ def at(context: list[int], root: int, reply: list[int] | None = None) -> State:
     return state
 
 
+def looked_up(guesser: LookupGuesser, state: State, *path: int) -> list[tuple[int, float, int]]:
+    """Token, probability and kind of every guess below a path under the root."""
+    suffixes = guesser.begin(state)
+    match = earlier(suffixes)
+    for token in (state.root, *path):
+        match = advance(suffixes, *match, token)
+    tokens, probabilities, kinds = np.zeros(MOST, np.int32), np.zeros(MOST), np.zeros(MOST, np.int32)
+    count = guess(suffixes, *match, tokens, probabilities, kinds)
+    return list(zip(tokens.tolist(), probabilities.tolist(), kinds.tolist(), strict=True))[:count]
+
+
 def tokens(guesser: LookupGuesser, state: State, *path: int) -> list[int]:
-    cursor = guesser.begin(state)
-    for token in path:
-        cursor = guesser.advance(cursor, token)
-    return [guess.token for guess in guesser.guesses(cursor)]
+    return [token for token, _, _ in looked_up(guesser, state, *path)]
 
 
 def test_the_longest_match_is_carried_on() -> None:
@@ -48,11 +59,10 @@ def test_longer_matches_are_believed_more() -> None:
     beliefs = []
     for size in (1, 2, 4, 8, 16, 30):
         text = [*range(100, 100 + size), 7]
-        cursor = guesser.begin(at([*text, 1, *range(100, 99 + size)], 99 + size))
-        (guess,) = guesser.guesses(cursor)
-        assert (guess.token, guess.rank) == (7, 0)
-        assert 0 <= guess.kind < guesser.kinds
-        beliefs.append(guess.probability)
+        ((token, probability, kind),) = looked_up(guesser, at([*text, 1, *range(100, 99 + size)], 99 + size))
+        assert token == 7
+        assert 0 <= kind < guesser.kinds
+        beliefs.append(probability)
     assert beliefs == sorted(beliefs)
     assert len(set(beliefs)) > 3
 

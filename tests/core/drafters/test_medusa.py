@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from medusa_core.drafters.medusa import CLASSES, MedusaDrafter, probability_class
+from medusa_core.drafters.medusa import MedusaDrafter
+from medusa_core.drafters.sharpening import CLASSES, probability_class
 from medusa_core.events import Source
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.state import State

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from medusa_core.drafters.growth import Grower, Grown
-from medusa_core.drafters.paired import PairedGuesser, _sharpener, sharpened
+from medusa_core.drafters.guessed import MOST
+from medusa_core.drafters.paired import PairedGuesser
+from medusa_core.drafters.sharpening import guess, sharpen, sharpened
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.heads.pairs import count_pairs
 
@@ -34,7 +36,7 @@ def heads() -> MedusaHeads:
 @pytest.fixture
 def state() -> Any:
     torch.manual_seed(5)
-    return SimpleNamespace(root=7, hidden=torch.randn(HIDDEN))
+    return SimpleNamespace(root=7, context=[], hidden=torch.randn(HIDDEN))
 
 
 def corrected(heads: MedusaHeads, state: Any, head: int, before: int, table: Any, temperature: float) -> torch.Tensor:
@@ -52,16 +54,23 @@ def test_the_guesses_are_the_best_of_the_corrected_distribution(
     texts = [torch.randint(0, VOCAB, (300,), generator=torch.Generator().manual_seed(2))]
     table = replace(count_pairs(texts, VOCAB, TOKEN_MAP, 3), strengths=(0.3, 0.7, 1.0))
     guesser = PairedGuesser(heads, table, (0.8, 1.0, 1.3))
-    guesser.begin(state)
-    guesses = guesser.guesses((depth, before))
+    tokens, probabilities, kinds = np.zeros(MOST, np.int32), np.zeros(MOST), np.zeros(MOST, np.int32)
+    made = guess(guesser.begin(state), depth, before, tokens, probabilities, kinds)
     expected = corrected(heads, state, depth, before, table, (0.8, 1.0, 1.3)[depth])
     values, indices = expected.topk(10)
     count = int((values >= 0.005).sum())  # less likely ones hardly ever become nodes
-    assert 1 <= count <= 10
-    assert [guess.token for guess in guesses] == TOKEN_MAP[indices[:count]].tolist()
-    np.testing.assert_allclose([guess.probability for guess in guesses], values[:count], rtol=1e-4)
-    assert [guess.rank for guess in guesses] == list(range(count))
-    assert all(0 <= guess.kind < guesser.kinds for guess in guesses)
+    assert 1 <= made == count <= 10
+    assert tokens[:count].tolist() == TOKEN_MAP[indices[:count]].tolist()
+    np.testing.assert_allclose(probabilities[:count], values[:count], rtol=1e-4)
+    assert all(0 <= kind < guesser.kinds for kind in kinds.tolist())
+
+
+def test_nothing_is_guessed_below_the_last_head_or_after_a_token_nobody_knows(heads: MedusaHeads, state: Any) -> None:
+    table = count_pairs([torch.arange(VOCAB)], VOCAB, TOKEN_MAP, 3)
+    known = PairedGuesser(heads, table, None).begin(state)
+    assert guess(known, 2, 7, np.zeros(MOST, np.int32), np.zeros(MOST), np.zeros(MOST, np.int32)) > 0
+    assert guess(known, 3, 7, np.zeros(MOST, np.int32), np.zeros(MOST), np.zeros(MOST, np.int32)) == 0
+    assert guess(known, 2, VOCAB, np.zeros(MOST, np.int32), np.zeros(MOST), np.zeros(MOST, np.int32)) == 0
 
 
 def test_a_tree_grows_from_it_as_deep_as_there_are_heads(heads: MedusaHeads, state: Any) -> None:
@@ -86,8 +95,10 @@ def test_with_and_without_numba_the_same_is_likeliest(followers: list[int]) -> N
     plain = rng.dirichlet(np.ones(20)).astype(np.float32)
     top, gains = np.argsort(-plain)[:6], np.exp(rng.normal(size=len(followers))).astype(np.float32)
     places = np.array(followers, np.int64)
-    total, found, worths = _sharpener()(plain, top, places, gains)
-    expected_total, expected, expected_worths = sharpened(plain, top, places, gains)
+    found, expected = np.zeros((2, 6), np.int64)
+    worths, expected_worths = np.zeros((2, 6), np.float32)
+    total = sharpen(plain, top, places, gains, found, worths)
+    expected_total = sharpened(plain, top, places, gains, expected, expected_worths)
     assert found.tolist() == expected.tolist()
     assert worths == pytest.approx(expected_worths, rel=1e-6)
     assert total == pytest.approx(expected_total, rel=1e-5)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.drafters.suffixes import NOTHING, Match, SuffixAutomaton
+from medusa_core.drafters import suffixes
+from medusa_core.drafters.suffixes import SuffixAutomaton
 
+Match = tuple[int, int]
 TEXTS = st.lists(st.integers(0, 3), max_size=40)
 
 
@@ -17,6 +20,20 @@ def built(text: list[int]) -> SuffixAutomaton:
     automaton = SuffixAutomaton()
     automaton.extend(text)
     return automaton
+
+
+def earlier(automaton: SuffixAutomaton) -> Match:
+    return suffixes.earlier(automaton.suffixes)
+
+
+def advanced(automaton: SuffixAutomaton, match: Match, token: int) -> Match:
+    return suffixes.advance(automaton.suffixes, *match, token)
+
+
+def continuations(automaton: SuffixAutomaton, match: Match, most: int) -> list[tuple[int, int]]:
+    tokens, lengths = np.zeros((2, most), np.int64)
+    count = suffixes.continuations(automaton.suffixes, *match, tokens, lengths)
+    return list(zip(tokens.tolist(), lengths.tolist(), strict=True))[:count]
 
 
 def occurrences(text: list[int], part: list[int]) -> list[int]:
@@ -35,62 +52,71 @@ def longest(text: list[int], sequence: list[int], within: int) -> int:
 
 @given(TEXTS)
 def test_the_longest_earlier_occurrence_of_the_end_is_found(text: list[int]) -> None:
-    assert built(text).earlier.length == (longest(text, text, len(text) - 1) if text else 0)
+    assert earlier(built(text))[1] == (longest(text, text, len(text) - 1) if text else 0)
 
 
 @given(TEXTS, st.lists(st.integers(0, 4), max_size=8))
 def test_matching_goes_on_with_any_token(text: list[int], more: list[int]) -> None:
     automaton = built(text)
-    match = automaton.earlier
+    match = earlier(automaton)
     for count, token in enumerate(more, 1):
-        match = automaton.advance(match, token)
+        match = advanced(automaton, match, token)
         start = max(0, len(text) - (longest(text, text, len(text) - 1) if text else 0))
-        assert match.length == longest(text, text[start:] + more[:count], len(text))
+        assert match[1] == longest(text, text[start:] + more[:count], len(text))
 
 
 @given(TEXTS)
 def test_continuations_are_what_followed_the_longest_context_first(text: list[int]) -> None:
     automaton = built(text)
-    match = automaton.earlier
+    match = earlier(automaton)
     expected: dict[int, int] = {}
-    for size in range(match.length, 0, -1):
+    for size in range(match[1], 0, -1):
         for end in occurrences(text[:-1], text[len(text) - size :]):
             expected.setdefault(text[end], size)
-    found = automaton.continuations(match, 10)
+    found = continuations(automaton, match, 10)
     assert {token for token, _ in found} == set(expected)
     # A state answers for all lengths of context that end at the same places.
     assert all(length >= expected[token] for token, length in found)
     assert [length for _, length in found] == sorted((length for _, length in found), reverse=True)
-    assert found[:2] == automaton.continuations(match, 2)
+    assert found[:2] == continuations(automaton, match, 2)
 
 
 def test_the_newest_continuation_comes_first() -> None:
     automaton = built([1, 2, 8, 5, 1, 2, 7, 6, 1, 2])
-    assert automaton.earlier.length == 2
-    assert [token for token, _ in automaton.continuations(automaton.earlier, 4)] == [7, 8]
-    assert automaton.branches(automaton.earlier) == 2
+    assert earlier(automaton)[1] == 2
+    assert [token for token, _ in continuations(automaton, earlier(automaton), 4)] == [7, 8]
+    assert suffixes.branches(automaton.suffixes, earlier(automaton)[0]) == 2
     automaton.extend([8, 3, 1, 2])
-    assert [token for token, _ in automaton.continuations(automaton.earlier, 4)] == [8, 7]
+    assert [token for token, _ in continuations(automaton, earlier(automaton), 4)] == [8, 7]
 
 
 def test_in_pieces_it_is_the_same() -> None:
-    text = random.Random(1).choices(range(3), k=200)
+    text = random.Random(1).choices(range(3), k=3000)  # more than there is room for at first
     automaton = SuffixAutomaton()
-    for start in range(0, 200, 7):
+    for start in range(0, 3000, 7):
         automaton.extend(text[start : start + 7])
     assert automaton.tokens == text
-    assert automaton.earlier == built(text).earlier
+    whole = built(text)
+    assert earlier(automaton) == earlier(whole)
+    for array, other in zip(automaton.suffixes[:2], whole.suffixes[:2], strict=True):
+        used = min(len(array), len(other))
+        assert (array[:used] == other[:used]).all()
+    match = other_match = (0, 0)
+    for token in random.Random(2).choices(range(3), k=500):
+        match, other_match = advanced(automaton, match, token), advanced(whole, other_match, token)
+        assert match == other_match
+        assert continuations(automaton, match, 4) == continuations(whole, match, 4)
 
 
 def test_nothing_is_found_in_nothing() -> None:
     automaton = SuffixAutomaton()
-    assert automaton.earlier == NOTHING == Match(0, 0)
-    assert automaton.advance(NOTHING, 3) == NOTHING
-    assert automaton.continuations(NOTHING, 4) == []
+    assert earlier(automaton) == (0, 0)
+    assert advanced(automaton, (0, 0), 3) == (0, 0)
+    assert continuations(automaton, (0, 0), 4) == []
 
 
 @pytest.mark.parametrize("length", [10, 3000])
 def test_one_token_over_and_over_stays_linear(length: int) -> None:
     automaton = built([5] * length)
-    assert automaton.earlier.length == length - 1
-    assert len(automaton._length) <= 2 * length
+    assert earlier(automaton)[1] == length - 1
+    assert automaton.suffixes.counts[0] <= 2 * length
