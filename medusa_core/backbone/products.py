@@ -23,9 +23,10 @@ from medusa_core.backbone.compiling import compiled, features
 _Number = TypeVar("_Number", bound=np.generic)
 ZERO_POINT = 128  # of the uint8 rows
 _LINE = 64  # bytes of a line of the cache
-# How many bytes before its use memory is asked: by tiles that are bound by it, by others, and before the second cache
-# is, where it has arrived. Of blocks that are no larger than a size the whole next one is asked for instead.
-_SOON, _EARLY, _NEAR, _WHOLE = 4096, 16384, 1024, 65536
+# How many bytes before its use memory is asked for weights that are used once: at most so many, and so many in all
+# rows' time; by tiles of more rows, and before the second cache is, where it has arrived. Of blocks that are no larger
+# than a size the whole next one is asked for instead.
+_SOON, _SOON_BY_ROW, _EARLY, _NEAR, _WHOLE = 4096, 12288, 16384, 1024, 65536
 GROUP = 4  # inputs that one instruction multiplies and adds: what K must be a multiple of
 _BYTE, _HALF, _WORD, _INDEX = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
@@ -37,7 +38,7 @@ class Instructions:
     lanes: int  # outputs summed in one register
     dot_products: bool  # four bytes multiplied and added at once
     most_rows: int  # of a tile: two sums each, within the registers there are
-    few_rows: int  # a tile of no more is bound by memory
+    few_rows: int  # of no more the weights go by without displacing what else is in the caches
 
     @property
     def block(self) -> int:
@@ -45,7 +46,7 @@ class Instructions:
         return 2 * self.lanes
 
 
-WIDE = Instructions(16, dot_products=True, most_rows=12, few_rows=5)  # AVX-512 VNNI
+WIDE = Instructions(16, dot_products=True, most_rows=12, few_rows=8)  # AVX-512 VNNI
 NARROW = Instructions(8, dot_products=True, most_rows=5, few_rows=2)  # AVX-VNNI
 ANY = Instructions(8, dot_products=False, most_rows=4, few_rows=1)
 
@@ -108,8 +109,8 @@ class _Tile:
             total = b.add(total, b.add(b.shuffle_vector(both, both, first), b.shuffle_vector(both, both, second)))
         return total
 
-    def write(self, count: int) -> None:
-        """All K inputs of `count` rows, summed and stored."""
+    def write(self, count: int, *, passing: bool) -> None:
+        """All K inputs of `count` rows, summed and stored; the weights are `passing` through, or shared by tiles."""
         b = self.builder
         rows, row_bytes, weights, groups, corrections, out, out_bytes, ahead, ahead_bytes = self.values
         lanes = self.kind.lanes
@@ -125,7 +126,7 @@ class _Tile:
         at = b.add(weights, b.mul(group, ir.Constant(_INDEX, 2 * register)))
         loaded = [b.load(self.pointer(at, half, sums), align=register) for half in halves]
         asked = b.add(ahead, b.mul(group, ahead_bytes))
-        if count <= self.kind.few_rows:
+        if passing:
             self.prefetch(asked, 0)  # used once and soon
         else:
             self.prefetch(asked, 2)  # so early that the first cache would lose it
@@ -153,20 +154,21 @@ class _Tile:
 def tile(kind: Instructions) -> Any:
     """A function of addresses, for one block: count, rows, row_bytes, weights, groups, corrections, out, out_bytes.
 
-    It writes 1 <= count <= most_rows rows. `groups` is K / 4. Two more arguments say what memory is asked for
-    meanwhile: `ahead`, and how many bytes further with every group.
+    It writes 1 <= count <= most_rows rows, or where the weights pass through, 1 <= -count <= few_rows. `groups` is
+    K / 4. Two more arguments say what memory is asked for meanwhile: `ahead`, and how many bytes further with every
+    group.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         end, most = builder.append_basic_block("end"), builder.append_basic_block("most")
         switch = builder.switch(values[0], most)
         blocks = {kind.most_rows: most}
-        for count in range(1, kind.most_rows):
+        for count in (*range(1, kind.most_rows), *range(-kind.few_rows, 0)):
             blocks[count] = builder.append_basic_block(f"rows_{count}")
             switch.add_case(ir.Constant(_INDEX, count), blocks[count])
         for count, block in blocks.items():
             builder.position_at_end(block)
-            _Tile(builder, kind, tuple(values[1:])).write(count)
+            _Tile(builder, kind, tuple(values[1:])).write(abs(count), passing=count < 0)
             builder.branch(end)
         builder.position_at_end(end)
         return context.get_dummy_value()
@@ -202,11 +204,12 @@ def multiply(rows, weights, corrections, out, first_block, last_block, following
     rows_at, row_bytes, out_at, out_bytes = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
     block_bytes = weights.strides[0]
     fetching = min(tiles, 2)  # tiles that share what is fetched: if only one of them did, memory would rest meanwhile
+    way = -1 if count <= _FEW_ROWS else 1
     for block in range(first_block, last_block):
         weights_at = block_at(weights, block)
         corrections_at = corrections.ctypes.data + block * _BLOCK_BYTES
-        if count <= _FEW_ROWS:
-            ahead = weights_at + _SOON
+        if way < 0:
+            ahead = weights_at + min(_SOON, _SOON_BY_ROW // count // _LINE * _LINE)
         elif block_bytes > _WHOLE:
             ahead = weights_at + _EARLY
         elif block < last_block - 1:
@@ -216,7 +219,7 @@ def multiply(rows, weights, corrections, out, first_block, last_block, following
         for i in range(tiles):
             first, last = count * i // tiles, count * (i + 1) // tiles
             _tile_here(
-                last - first, rows_at + first * row_bytes, row_bytes, weights_at, groups,
+                way * (last - first), rows_at + first * row_bytes, row_bytes, weights_at, groups,
                 corrections_at, out_at + first * out_bytes + block * _BLOCK_BYTES, out_bytes,
                 ahead + min(i, fetching - 1) * block_bytes // fetching, weights.strides[1] // fetching,
             )  # fmt: skip

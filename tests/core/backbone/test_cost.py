@@ -170,11 +170,11 @@ def test_measured_briefly_where_nothing_better_is_kept(
 ) -> None:
     backbone, key = tiny_backbone(context=48), {"model": "tiny"}
     _, rough = run(brief_costs(backbone, None, key, tmp_path))
-    assert rough.rows == (1, 2, 4, 8, 16, 32)
-    assert rough.contexts == (16,)
+    assert rough.rows == (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17, 25, 33)
+    assert rough.contexts == (15,)
     monkeypatch.setattr(cost, "_BRIEF_SECONDS", -1.0)
     assert run(brief_costs(backbone, None, key, tmp_path))[1] == rough  # kept
-    assert run(brief_costs(backbone, None, {"model": "slow"}, tmp_path))[1].rows == (1, 16)
+    assert run(brief_costs(backbone, None, {"model": "slow"}, tmp_path))[1].rows == (1, 17)
     _, careful = run(costs(backbone, None, key, tmp_path))
     assert careful != rough
     assert run(brief_costs(backbone, None, key, tmp_path))[1] == careful
