@@ -189,7 +189,9 @@ def open_folder(
         table = yield from brief_heads_costs(backbone, checkpoint.heads if checkpoint else None, precision, costs)
     info = replace(info, measured=measured(table, checkpoint.statistics if checkpoint else None))
     chat = Chat(backbone, text, checkpoint, info, table)
+    yield Progress("Preparing to draft", 0, 1)
     chat.prepare()
+    yield Progress("Preparing to draft", 1, 1)
     return chat
 
 

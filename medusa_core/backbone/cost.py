@@ -35,7 +35,7 @@ _FILL_CHUNK = 256
 _ROUNDS = 7  # the median of so many, where there is time
 _LEAST_ROUNDS = 3
 _ROUNDS_SECONDS = 3.5  # for one context: after that no further round is begun
-# In the order of what is most worth knowing: a root and the draft nodes that are chosen from (`drafters/sizing.py`).
+# In the order of what is most worth knowing: a root and most numbers of draft nodes that are chosen from.
 _BRIEF_ROWS = (1, 17, 5, 9, 3, 33, 7, 2, 4, 13, 6, 11, 25, 8, 65)
 _BRIEF_CONTEXT = 128
 _BRIEF_SECONDS = 0.6
@@ -227,7 +227,9 @@ class _Timer:
         self._cache: Cache = backbone.new_cache()
         self._hidden = torch.zeros(backbone.spec.hidden_size, dtype=backbone.dtype, device=backbone.device)
         self._ids = torch.randint(
-            min(backbone.spec.vocab_size, 1000), (max(context, max(ROWS)),), generator=torch.Generator().manual_seed(0)
+            min(backbone.spec.vocab_size, 1000),
+            (max(context, *ROWS, *_BRIEF_ROWS),),
+            generator=torch.Generator().manual_seed(0),
         ).to(backbone.device)
         for start in range(0, context, _FILL_CHUNK):
             ids = self._ids[start : min(start + _FILL_CHUNK, context)]

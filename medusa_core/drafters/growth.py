@@ -68,7 +68,7 @@ class Grower:
     def grow(self, state: State, least: Sequence[float]) -> Grown:
         """As many draft nodes as `least` has numbers, at most; the n-th adds at least the n-th number of tokens.
 
-        `least` ascends.
+        `least` ascends, and has one number or more.
         """
         if len(least) >= len(self._room.gains):
             self._room = growing.new_room(len(least) + 1, len(self._guessers))
@@ -94,7 +94,7 @@ class Grower:
         )
 
     def prepare(self, state: State) -> None:
-        """Compile all kernels; nothing is learnt."""
+        """Compile what growing and learning need; nothing is learnt."""
         self.grow(state, [0.0])
         for guesser in self._guessers:
             guesser.prepare()

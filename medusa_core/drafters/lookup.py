@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from medusa_core.drafters.compiling import compiled
-from medusa_core.drafters.suffixes import SuffixAutomaton, Suffixes, branches, continuations
+from medusa_core.drafters.suffixes import LONG, SuffixAutomaton, Suffixes, branches, continuations
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 
+_CHECKED = 32  # of the tokens read last, that still are what they were
 ALTERNATIVES = 4  # continuations of one place
 _LENGTHS = (1, 2, 3, 4, 6, 9, 14, 24)  # least length of match of each class
 # What to believe before this conversation has said anything: by class of length, the newest continuation of the whole
@@ -55,15 +56,18 @@ class LookupGuesser:
     def begin(self, state: State) -> Suffixes:
         """Read what is new in the context."""
         known = self._text.tokens
-        # Only the start of a reply can have changed earlier tokens, so only it checks.
-        if len(known) > len(state.context) or (not state.reply and state.context[: len(known)] != known):
+        # Only the start of a reply can have changed earlier tokens, so only it checks them all; but it may have gone by
+        # while nothing was drafted.
+        first = max(len(known) - _CHECKED, 0) if state.reply else 0
+        if state.context[first : len(known)] != known[first:]:
             self._text = SuffixAutomaton()  # nothing can be taken out of it
             known = self._text.tokens
         self._text.extend(state.context[len(known) :])
         return self._text.suffixes
 
     def prepare(self) -> None:
-        """Nothing is learnt in a kernel."""
+        """What reads a text that outgrows its room."""
+        SuffixAutomaton().extend([0] * LONG)
 
     def observe(self, candidates: CandidateTree, scores: Scores, accepted: Accepted) -> None:
         """The next step reads it from the context."""

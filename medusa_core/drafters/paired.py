@@ -42,7 +42,7 @@ class PairedGuesser:
         roots = upload([state.root], state.hidden.device)
         probabilities, places = self._heads.likeliest(state.hidden, roots, self._scale, self._width)
         return Heads(
-            probabilities.cpu().numpy(),
+            np.ascontiguousarray(probabilities.cpu().numpy()),  # else all would be compiled for another layout again
             places.cpu().numpy(),
             self._token_ids,
             self._pairs.starts,

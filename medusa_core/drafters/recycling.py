@@ -25,10 +25,12 @@ _BELIEF = np.array((0.55, 0.85))  # what of the model's own share to believe: on
 
 @compiled
 def guess(successors, before, token, tokens, probabilities, kinds):  # type: ignore[no-untyped-def]
-    """The successors of the pair where it was seen, else those of the token alone. Returns how many guesses.
+    """The successors of the pair where it was seen, else those of the token alone; none of one beyond the vocabulary.
 
-    `tokens`, `probabilities` and `kinds` (G,) take them, the likeliest first.
+    Returns how many guesses. `tokens`, `probabilities` and `kinds` (G,) take them, the likeliest first.
     """
+    if token >= successors.tokens.shape[0]:
+        return 0
     pair = find(successors, before, token)
     order = 0 if pair < 0 else 1
     found = successors.tokens[token] if pair < 0 else successors.pair_tokens[pair]

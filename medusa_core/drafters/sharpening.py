@@ -120,7 +120,7 @@ def guess(heads, depth, token, tokens, probabilities, kinds):  # type: ignore[no
     if depth >= heads.top.shape[0] or token + 1 >= heads.starts.shape[0]:
         return 0
     width = min(heads.top.shape[1], MOST)
-    places, worths = np.empty(width, np.int64), np.empty(width, np.float32)
+    places, worths = np.zeros(width, np.int64), np.zeros(width, np.float32)  # found or not, if heads are not finite
     first, last = heads.starts[token], heads.starts[token + 1]
     total = _sharpen(
         heads.probabilities[depth], heads.top[depth, :width], heads.followers[first:last],

@@ -116,6 +116,8 @@ def _seen_now(s, before, token):  # type: ignore[no-untyped-def]
 @compiled
 def _learn_one(s, before, token, best, logits):  # type: ignore[no-untyped-def]
     count = min(best.shape[0], s.tokens.shape[1])
+    if token >= s.tokens.shape[0]:  # a prompt may hold tokens that the model can read, but not write
+        return
     pair = _seen_now(s, before, token) if before >= NOTHING else -1
     # Softmax over the successors alone: what the rest of the vocabulary had is not worth another pass over it.
     total = 0.0

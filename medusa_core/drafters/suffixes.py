@@ -17,6 +17,7 @@ from medusa_core.drafters.guessed import Ints, Wholes
 
 _REFRESHED = 24  # suffixes whose newest continuation is noted: longer runs of one token would cost quadratic time
 _ROOM = 1024  # tokens that an empty automaton has room for
+LONG = _ROOM + 1  # tokens that it must make room for
 _STATES, _EDGES, _SLOTS = 2, 3, 8  # of each there are at most so many a token, and slots in the table
 _LINK, _LENGTH, _NEWEST, _BRANCHES = range(4)  # columns of a state
 _OWNER, _TOKEN, _TARGET, _OLDER, _NEWER = range(5)  # columns of an edge
@@ -204,20 +205,24 @@ class SuffixAutomaton:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self._room = _ROOM
         self.suffixes = _empty(_ROOM)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append to the text."""
-        if len(self.tokens) + len(tokens) > self._room:
-            self._room = 2 * (len(self.tokens) + len(tokens))
-            before, self.suffixes = self.suffixes, _empty(self._room)
-            for name in ("states", "edges", "counts"):
-                old = getattr(before, name)
-                getattr(self.suffixes, name)[: len(old)] = old
-            _fill_table(self.suffixes)
+        needed = len(self.tokens) + len(tokens)
+        if _STATES * needed >= len(self.suffixes.states):
+            self.suffixes = _larger(self.suffixes, 2 * needed)  # all or nothing, where memory does not suffice
         self.tokens += tokens
         _extend(self.suffixes, np.array(tokens, np.int64))
+
+
+def _larger(before: Suffixes, room: int) -> Suffixes:
+    made = _empty(room)
+    for name in ("states", "edges", "counts"):
+        old = getattr(before, name)
+        getattr(made, name)[: len(old)] = old
+    _fill_table(made)
+    return made
 
 
 def no_suffixes() -> Suffixes:

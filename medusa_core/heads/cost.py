@@ -18,7 +18,7 @@ from medusa_core.events import Progress
 from medusa_core.heads.int8 import Int8Heads
 from medusa_core.heads.medusa import MedusaHeads
 
-_GUESSES = 10  # of every head: as many as a calibrated tree uses
+_GUESSES = 10  # of every head: as many as are asked for while decoding
 
 
 def heads_costs(

@@ -172,6 +172,8 @@ def test_measured_briefly_where_nothing_better_is_kept(
     _, rough = run(brief_costs(backbone, None, key, tmp_path))
     assert rough.rows == (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17, 25, 33)
     assert rough.contexts == (15,)
+    _, small = run(brief_costs(tiny_backbone(context=100), None, {"model": "small"}, tmp_path))
+    assert small.rows[-1] == 65
     monkeypatch.setattr(cost, "_BRIEF_SECONDS", -1.0)
     assert run(brief_costs(backbone, None, key, tmp_path))[1] == rough  # kept
     assert run(brief_costs(backbone, None, {"model": "slow"}, tmp_path))[1].rows == (1, 17)

@@ -84,3 +84,10 @@ def test_an_edited_conversation_is_read_anew(edited: list[int]) -> None:
     tokens(guesser, at([1, 2, 3, 4, 1, 2, 3], 4))
     for root in (1, 2, 8):
         assert tokens(guesser, at(edited, root)) == tokens(LookupGuesser(), at(edited, root))
+
+
+def test_an_edit_is_noticed_though_the_first_steps_of_the_reply_did_not_look() -> None:
+    guesser = LookupGuesser()
+    tokens(guesser, at([1, 2, 3, 4, 1, 2, 3], 4))
+    edited, reply = [1, 2, 9, 5, 1, 2], [5, 1, 2]
+    assert tokens(guesser, at(edited, 9, reply)) == tokens(LookupGuesser(), at(edited, 9, reply)) == [5]

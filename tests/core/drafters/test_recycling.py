@@ -121,3 +121,21 @@ def test_only_so_many_pairs_are_kept_those_seen_last(monkeypatch: pytest.MonkeyP
         assert kept == set(list(seen)[-5:])
         for token in kept:
             assert successors.pair_tokens[find(successors, 20, token), 0] == seen[token]
+
+
+def test_a_token_that_can_be_read_but_not_written_has_no_successors() -> None:
+    """A prompt may hold some: input embeddings can have more rows than the output head."""
+    guesser = RecyclingGuesser(V)
+    learned(guesser, Tree((0, 0)), (V, 3), (0,))
+    successors = guesser.begin(state())
+    assert recycled(guesser, 3, V) == []
+    assert find(successors, V, 3) >= 0
+    assert tokens(guesser, V, 3)
+
+
+@pytest.mark.parametrize("vocab", [1, 3, 8])
+def test_small_vocabularies_have_fewer_successors(vocab: int) -> None:
+    guesser = RecyclingGuesser(vocab)
+    candidates = CandidateTree(Tree((0,)), (0,), (0,), (None,), (Source.MODEL,))
+    guesser.observe(candidates, Scores(torch.zeros(1, vocab), torch.zeros(1, 4)), Accepted((0,), 0, {}))
+    assert sorted(tokens(guesser, 0, 0)) == list(range(vocab))

@@ -115,8 +115,33 @@ def test_nothing_is_found_in_nothing() -> None:
     assert continuations(automaton, (0, 0), 4) == []
 
 
-@pytest.mark.parametrize("length", [10, 3000])
-def test_one_token_over_and_over_stays_linear(length: int) -> None:
-    automaton = built([5] * length)
-    assert earlier(automaton)[1] == length - 1
-    assert automaton.suffixes.counts[0] <= 2 * length
+@pytest.mark.parametrize(
+    "text",
+    [[5] * 3000, [1, *[2] * 3000, 3], [1, *[2] * 2999], [n % 2 for n in range(3000)]],
+    ids=["a", "abc", "ab", "abab"],
+)
+def test_states_and_edges_stay_within_their_arrays(text: list[int]) -> None:
+    """Linear in the text's length, up to the very bound."""
+    automaton = built(text)
+    arrays = automaton.suffixes
+    states, edges, _ = arrays.counts
+    assert states <= min(len(arrays.states), 2 * len(text))
+    assert edges <= min(len(arrays.edges), 3 * len(text))
+    assert (arrays.slots >= 0).sum() == edges
+    assert 2 * edges < len(arrays.slots), "so that looking up ends soon"
+
+
+def test_where_memory_does_not_suffice_the_text_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = random.Random(1).choices(range(3), k=3000)
+    automaton = built(text[:1000])
+
+    def refuse(*_arguments: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(suffixes, "_empty", refuse)
+        with pytest.raises(MemoryError):
+            automaton.extend(text[1000:])
+    assert automaton.tokens == text[:1000]
+    automaton.extend(text[1000:])
+    assert earlier(automaton) == earlier(built(text))
