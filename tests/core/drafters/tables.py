@@ -24,9 +24,10 @@ Guesses = Sequence[tuple[int, float]]  # tokens and probabilities, the likeliest
 
 
 class EmptyCache:
-    """Growing reads no rows."""
+    """Drafting reads no rows, and drops none; it may ask how many there are."""
 
-    length = 0
+    def __init__(self, length: int = 0) -> None:
+        self.length = length
 
     def keep(self, start: int, rows: object) -> None:
         raise AssertionError

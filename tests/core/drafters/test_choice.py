@@ -18,6 +18,7 @@ from medusa_core.heads.checkpoint import BaseModel, HeadsCheckpoint
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.state import State
 from medusa_core.tree import RankedTree, Tree
+from tests.core.drafters.tables import EmptyCache
 
 H, V = 6, 30
 TREE = RankedTree(Tree((0, 0, 1, 0)), (0, 0, 0, 1))
@@ -25,21 +26,9 @@ CHEAP = CostTable((), (1, 64), (128,), ((0.02, 0.0201),), 0.0001)
 DEAR = CostTable((), (1, 64), (128,), ((0.02, 1.0),), 0.0001)
 
 
-class Cache200:
-    """Drafting reads no rows."""
-
-    length = 200
-
-    def keep(self, start: int, rows: object) -> None:
-        raise AssertionError
-
-    def crop(self, length: int) -> None:
-        """Nothing is there to drop."""
-
-
 @pytest.fixture
 def state() -> State:
-    state = State(Cache200())
+    state = State(EmptyCache(200))
     state.context = [1, 2, 3, 1]
     torch.manual_seed(3)
     state.set_root(2, torch.randn(H))

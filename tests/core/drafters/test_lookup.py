@@ -9,18 +9,7 @@ from medusa_core.drafters.guessed import MOST
 from medusa_core.drafters.lookup import LookupGuesser, guess
 from medusa_core.drafters.suffixes import advance, earlier
 from medusa_core.state import State
-
-
-class EmptyCache:
-    """Lookup reads no rows."""
-
-    length = 0
-
-    def keep(self, start: int, rows: object) -> None:
-        raise AssertionError
-
-    def crop(self, length: int) -> None:
-        """Nothing is there to drop."""
+from tests.core.drafters.tables import EmptyCache
 
 
 def at(context: list[int], root: int, reply: list[int] | None = None) -> State:

@@ -11,22 +11,11 @@ from medusa_core.events import Source
 from medusa_core.heads.medusa import HeadsShape, MedusaHeads
 from medusa_core.state import State
 from medusa_core.tree import RankedTree, Tree
+from tests.core.drafters.tables import EmptyCache
 
 H, V = 6, 30
 TREE = RankedTree(Tree((0, 0, 0, 1, 2, 3, 5)), (0, 0, 2, 1, 0, 0, 0))  # four levels; rank 1 of head 1 is left out
 TOKEN_MAP = torch.tensor([29, 3, 7, 12, 20])
-
-
-class EmptyCache:
-    """Drafting reads no rows."""
-
-    length = 0
-
-    def keep(self, start: int, rows: object) -> None:
-        raise AssertionError
-
-    def crop(self, length: int) -> None:
-        raise AssertionError
 
 
 @pytest.fixture

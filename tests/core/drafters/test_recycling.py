@@ -15,20 +15,9 @@ from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.tree import Tree
+from tests.core.drafters.tables import EmptyCache
 
 V = 30
-
-
-class EmptyCache:
-    """Recycling reads no rows."""
-
-    length = 0
-
-    def keep(self, start: int, rows: object) -> None:
-        raise AssertionError
-
-    def crop(self, length: int) -> None:
-        raise AssertionError
 
 
 def state(*context: int) -> State:
