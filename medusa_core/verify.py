@@ -29,7 +29,8 @@ def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Score
     return Scores(logits, hidden, largest(logits))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step."""
+    """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step,
+    and small grown ones come again."""
     return upload(tree.depths, device), send(torch.from_numpy(np.array(tree.mask)), device)

@@ -19,10 +19,11 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
-from medusa_core.backbone.fused import exp_narrow
+from medusa_core.backbone.fused import LANES, exp_narrow
 from medusa_core.backbone.kernels import mean_square, quantize_columns, turn
 from medusa_core.backbone.kernels import quantize as quantize_rows
 from medusa_core.backbone.rotation import block_size
+from medusa_core.backbone.turning import turn_head
 from medusa_core.backbone.weighted import FOLDED, LOWEST, MOST, TILE, add_weighted, largest
 
 BLOCK = 64  # keys: whole tiles of sums, whatever the processor's registers are
@@ -51,25 +52,47 @@ def _narrowed(value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rotate(scaled, row, start, norm, turned, target):  # type: ignore[no-untyped-def]
-    """One head of one row: scaled, normed where the model does so, turned to its position."""
+def _turned_normed(scaled, row, start, norm, turned, factor, buffer, target):  # type: ignore[no-untyped-def]
+    """`_turned` for one head of whatever size, normed where the model does so."""
     product, row_scales, column_scales, bias = scaled
-    head_dim = target.shape[0]
-    half = head_dim // 2
     eps, cos, sin, positions = turned
-    scale, position = row_scales[row], positions[row]
-    numbers, scales, biases = product[row, start : start + head_dim], column_scales[start:], bias[start:]
-    for j in range(head_dim):
-        target[j] = numbers[j] * (scale * scales[j]) + biases[j]
+    half, scale, position = target.shape[0] // 2, row_scales[row], positions[row]
+    numbers, scales, biases = product[row, start:], column_scales[start:], bias[start:]
+    for j in range(buffer.shape[0]):
+        buffer[j] = numbers[j] * (scale * scales[j]) + biases[j]
     if norm.shape[0]:
-        factor = _F(1.0) / math.sqrt(mean_square(target) + eps)
-        for j in range(head_dim):
-            target[j] = target[j] * factor * norm[j]
-    near, far, cosines, sines = target[:half], target[half:], cos[position], sin[position]
+        size = _F(1.0) / math.sqrt(mean_square(buffer) + eps)
+        for j in range(buffer.shape[0]):
+            buffer[j] = buffer[j] * size * norm[j]
+    near, far, cosines, sines = buffer[:half], buffer[half:], cos[position], sin[position]
     for j in range(half):
         a, b = near[j], far[j]
-        near[j] = a * cosines[j] - b * sines[j]
-        far[j] = b * cosines[j] + a * sines[j]
+        target[j] = _narrowed((a * cosines[j] - b * sines[j]) * factor)
+        target[half + j] = _narrowed((b * cosines[j] + a * sines[j]) * factor)
+
+
+@compiled
+def _turned(scaled, row, start, norm, turned, factor, buffer, targets):  # type: ignore[no-untyped-def]
+    """Heads of one row, from column `start` on: scaled, normed where the model does so, turned, times `factor`.
+
+    `buffer` (D,) is written to; `targets` is (heads, D), bfloat16 in the bits of uint16.
+    """
+    head_dim = targets.shape[1]
+    if head_dim // 2 % LANES or norm.shape[0]:
+        for k in range(targets.shape[0]):
+            _turned_normed(scaled, row, start + k * head_dim, norm, turned, factor, buffer, targets[k])
+        return
+    product, row_scales, column_scales, bias = scaled
+    _, cos, sin, positions = turned
+    numbers_at, scale = product.ctypes.data + row * product.strides[0], row_scales[row]
+    cos_at = cos.ctypes.data + positions[row] * cos.strides[0]
+    sin_at = sin.ctypes.data + positions[row] * sin.strides[0]
+    for k in range(targets.shape[0]):
+        at = 4 * (start + k * head_dim)
+        turn_head(
+            numbers_at + at, scale, column_scales.ctypes.data + at, bias.ctypes.data + at, cos_at, sin_at,
+            head_dim // 2, factor, targets.ctypes.data + k * targets.strides[0],
+        )  # fmt: skip
 
 
 def value_width(head_dim: int) -> int:
@@ -96,18 +119,18 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
     heads, kv_heads, head_dim = sizes
     first_key, first_value = heads * head_dim, (heads + kv_heads) * head_dim
     product, row_scales, column_scales, bias = scaled
-    key = np.empty(head_dim, np.float32)
+    buffer, key = np.empty(head_dim, np.float32), np.empty((1, head_dim), np.uint16)
     rows = product.shape[0]
     for task in own_tasks(rows, kv_heads, worker, workers):
         head, i = task // rows, task % rows
         place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
-        _rotate(scaled, i, first_key + head * head_dim, norm, turned, key)
+        _turned(scaled, i, first_key + head * head_dim, norm, turned, _F(1.0), buffer, key)
         start = first_value + head * head_dim
         numbers, scales, biases = product[i, start : start + head_dim], column_scales[start:], bias[start:]
         lanes, row, row_scale = keys[place, head, block], values[place, head, slots[i] // 2], row_scales[i]
         for j in range(head_dim // 2):
-            lanes[j, lane, 0] = _narrowed(key[2 * j])
-            lanes[j, lane, 1] = _narrowed(key[2 * j + 1])
+            lanes[j, lane, 0] = key[0, 2 * j]
+            lanes[j, lane, 1] = key[0, 2 * j + 1]
         half = slots[i] % 2
         for j in range(head_dim):
             row[j, half] = _narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
@@ -124,41 +147,46 @@ def _add_all(count, weights, to_weights, rows, to_row, steps, out, to_out):  # t
 
 
 @compiled
-def _score(queries, count, blocks, reach, scores):  # type: ignore[no-untyped-def]
-    """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D / 2, 64, 2)."""
+def _score(queries, count, keys_at, strides, reach, scores):  # type: ignore[no-untyped-def]
+    """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D / 2, 64, 2).
+
+    The blocks are given by their address and strides.
+    """
+    to_block, to_pair = strides
     for c in range(count):
         for k in range((reach + TILE - 1) // TILE * TILE):
             scores[c, k] = _F(0.0)
     for first in range(0, reach, TILE):
-        keys = blocks.ctypes.data + first // BLOCK * blocks.strides[0] + first % BLOCK * 4
         _add_all(
-            count, queries.ctypes.data, queries.strides[0], keys, blocks.strides[1], blocks.shape[1],
-            scores.ctypes.data + 4 * first, scores.strides[0],
+            count, queries.ctypes.data, queries.strides[0], keys_at + first // BLOCK * to_block + first % BLOCK * 4,
+            to_pair, queries.shape[1] // 2, scores.ctypes.data + 4 * first, scores.strides[0],
         )  # fmt: skip
 
 
 @compiled
-def _gather(weights, count, first, pairs, steps, sums):  # type: ignore[no-untyped-def]
-    """sums (count, W) += weights (count, ...) from the even number `first` on, . `steps` pairs of values (..., W)."""
+def _gather(weights, c, count, first, pairs_at, to_pair, steps, sums):  # type: ignore[no-untyped-def]
+    """sums[c : c + count] (W,) += weights from the even number `first` on, . `steps` pairs of values (..., W)."""
     for start in range(0, sums.shape[1], TILE):
         _add_all(
-            count, weights.ctypes.data + 2 * first, weights.strides[0],
-            pairs.ctypes.data + 4 * start, pairs.strides[0], steps,
-            sums.ctypes.data + 4 * start, sums.strides[0],
+            count, weights.ctypes.data + c * weights.strides[0] + 2 * first, weights.strides[0],
+            pairs_at + 4 * start, to_pair, steps,
+            sums.ctypes.data + c * sums.strides[0] + 4 * start, sums.strides[0],
         )  # fmt: skip
 
 
 @compiled
-def _weigh(scores, near, slots, weights):  # type: ignore[no-untyped-def]
-    """`weights`: exp of the scores of the first `near` rows and of further `slots`, side by side; 1 / their sum."""
-    count = near + slots.shape[0]
-    for k in range(slots.shape[0]):
-        scores[near + k] = scores[slots[k]]  # ascending, so none is overwritten before it is moved
+def _weigh(scores, weights, c, near, extras, first, last):  # type: ignore[no-untyped-def]
+    """weights[c]: exp of the scores of the first `near` rows and of extras[first:last], side by side; 1 / their sum."""
+    count = near + last - first
+    for k in range(first, last):
+        scores[c, near + k - first] = scores[c, extras[k]]  # ascending, so none is overwritten before it is moved
     whole = (count + FOLDED - 1) // FOLDED * FOLDED
     for k in range(count, whole):
-        scores[k] = _LOWEST
-    summed = exp_narrow(scores.ctypes.data, whole, largest(scores.ctypes.data, whole), weights.ctypes.data)
-    weights[count] = np.uint16(0)  # where the last row has no other beside it
+        scores[c, k] = _LOWEST
+    scores_at = scores.ctypes.data + c * scores.strides[0]
+    peak = largest(scores_at, whole)
+    summed = exp_narrow(scores_at, whole, peak, weights.ctypes.data + c * weights.strides[0])
+    weights[c, count] = np.uint16(0)  # where the last row has no other beside it
     return _F(1.0) / summed
 
 
@@ -173,68 +201,73 @@ def _pair(values, one, other, pair):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _gather_rest(weights, group, near, slots, values, pairs, sums):  # type: ignore[no-untyped-def]
-    """Add the rows seen beyond the last whole pair of the first `near` ones: one more of them perhaps, and `slots`."""
+def _gather_rest(weights, c, group, near, extras, start, last, values, pairs, sums):  # type: ignore[no-untyped-def]
+    """Add the rows seen beyond the last whole pair of the first `near`: one more perhaps, and extras[start:last]."""
     first = near // 2 * 2
-    odd, seen = near - first, near - first + slots.shape[0]
+    odd = near - first
+    seen = odd + last - start
     if seen == 0:
         return
     steps = (seen + 1) // 2
     for k in range(steps):
-        one = near - 1 if 2 * k < odd else slots[2 * k - odd]
-        other = slots[2 * k + 1 - odd] if 2 * k + 1 < seen else one
+        one = near - 1 if 2 * k < odd else extras[start + 2 * k - odd]
+        other = extras[start + 2 * k + 1 - odd] if 2 * k + 1 < seen else one
         _pair(values, one, other, pairs[k])
-    _gather(weights, group, first, pairs, steps, sums)
+    _gather(weights, c, group, first, pairs.ctypes.data, pairs.strides[0], steps, sums)
 
 
 @compiled
-def _first_rows(prefix, slots):  # type: ignore[no-untyped-def]
-    """The rows seen without a gap: `prefix`, and as many of the `slots` as follow it."""
+def _first_rows(prefix, extras, start, last):  # type: ignore[no-untyped-def]
+    """The rows seen without a gap: `prefix`, and as many of extras[start:last] as follow it."""
     near = prefix
-    while near - prefix < slots.shape[0] and slots[near - prefix] == near:
+    while near - prefix < last - start and extras[start + near - prefix] == near:
         near += 1
     return near
 
 
 @compiled
-def _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, values, prefix, starts, extras, out, buffers):  # type: ignore[no-untyped-def]
+def _read_rows(sizes, first, last, head, scaled, norm, turned, keys, values, prefix, starts, extras, out, buffers):  # type: ignore[no-untyped-def]
+    """For rows [first, last) of one place what one key/value head's queries read there.
+
+    `keys`: the address and strides of its blocks; `values` (C / 2, W) of two bfloat16 each.
+    """
     heads, kv_heads, head_dim = sizes
     group, query_scale = heads // kv_heads, _F(1.0 / math.sqrt(head_dim))
     query, queries, scores, weights, inverses, sums, pairs, nears = buffers
     count, reach, common = (last - first) * group, 0, 0
     for i in range(first, last):
-        slots = extras[starts[i] : starts[i + 1]]
-        near = _first_rows(prefix[i], slots)
+        near = _first_rows(prefix[i], extras, starts[i], starts[i + 1])
         nears[i - first] = near
         common = near if i == first else min(common, near)
         reach = max(reach, near)
-        if slots.shape[0]:
-            reach = max(reach, slots[slots.shape[0] - 1] + 1)
-        for g in range(group):
-            c = (i - first) * group + g
-            _rotate(scaled, i, (head * group + g) * head_dim, norm, turned, query)
-            for j in range(head_dim):
-                queries[c, j] = _narrowed(query[j] * query_scale)
-            for j in range(sums.shape[1]):
-                sums[c, j] = _F(0.0)
-    _score(queries, count, blocks, reach, scores)
+        if starts[i + 1] > starts[i]:
+            reach = max(reach, extras[starts[i + 1] - 1] + 1)
+        own = queries[(i - first) * group : (i - first + 1) * group]
+        _turned(scaled, i, head * group * head_dim, norm, turned, query_scale, query, own)
+    for c in range(count):
+        for j in range(sums.shape[1]):
+            sums[c, j] = _F(0.0)
+    _score(queries, count, keys[0], keys[1:], reach, scores)
+    c = 0
     for i in range(first, last):
         near = nears[i - first]
-        slots = extras[starts[i] + near - prefix[i] : starts[i + 1]]
-        for g in range(group):
-            c = (i - first) * group + g
-            inverses[c] = _weigh(scores[c], near, slots, weights[c])
-    _gather(weights, count, 0, values, common // 2, sums)
+        for _ in range(group):
+            inverses[c] = _weigh(scores, weights, c, near, extras, starts[i] + near - prefix[i], starts[i + 1])
+            c += 1
+    values_at, to_pair = values.ctypes.data, values.strides[0]
+    _gather(weights, 0, count, 0, values_at, to_pair, common // 2, sums)
+    c = 0
     for i in range(first, last):
-        near, c = nears[i - first], (i - first) * group
-        own, read_so_far = weights[c : c + group], sums[c : c + group]
-        slots = extras[starts[i] + near - prefix[i] : starts[i + 1]]
-        _gather(own, group, common // 2 * 2, values[common // 2 :], near // 2 - common // 2, read_so_far)
-        _gather_rest(own, group, near, slots, values, pairs, read_so_far)
+        near, read_at = nears[i - first], values_at + common // 2 * to_pair
+        _gather(weights, c, group, common // 2 * 2, read_at, to_pair, near // 2 - common // 2, sums)
+        _gather_rest(
+            weights, c, group, near, extras, starts[i] + near - prefix[i], starts[i + 1], values, pairs, sums
+        )  # fmt: skip
         for g in range(group):
-            into, inverse = out[i, (head * group + g) * head_dim : (head * group + g + 1) * head_dim], inverses[c + g]
+            into, read_so_far, inverse = out[i, (head * group + g) * head_dim :], sums[c], inverses[c]
             for j in range(head_dim):
-                into[j] = read_so_far[g, j] * inverse
+                into[j] = read_so_far[j] * inverse
+            c += 1
 
 
 @compiled
@@ -300,6 +333,7 @@ def read(  # type: ignore[no-untyped-def]
         np.empty((longest // 2 + 1, width), np.uint32),
         np.empty(at_once, np.int64),
     )
+    words = values.view(np.uint32).reshape(values.shape[0], kv_heads, values.shape[2], width)
     rows, own = out.shape[0], own_tasks(out.shape[0], kv_heads, worker, workers)
     task = own.start
     while task < own.stop:
@@ -309,9 +343,10 @@ def read(  # type: ignore[no-untyped-def]
             last < rows and last - first < at_once and task + last - first < own.stop and places[last] == places[first]
         ):
             last += 1
-        blocks = keys[places[first], head]
-        pairs = values[places[first], head].view(np.uint32).reshape(values.shape[2], width)
-        _read_rows(sizes, first, last, head, scaled, norm, turned, blocks, pairs, prefix, starts, extras, out, buffers)
+        place = places[first]
+        at = (keys.ctypes.data + place * keys.strides[0] + head * keys.strides[1], keys.strides[2], keys.strides[3])
+        pairs = words[place, head]
+        _read_rows(sizes, first, last, head, scaled, norm, turned, at, pairs, prefix, starts, extras, out, buffers)
         if alone:
             left, right = head * group * head_dim, (head + 1) * group * head_dim
             for i in range(first, last):

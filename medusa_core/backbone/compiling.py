@@ -31,6 +31,7 @@ _SOURCES = (
     "products",
     "rotation",
     "threads",
+    "turning",
     "weighted",
 )
 

@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.rotation import LARGEST, butterflies
-from medusa_core.backbone.weighted import FOLDED, across, added, larger
+from medusa_core.backbone.weighted import DOTS, FOLDED, BFloat, across, added, larger
 
 LANES = 16
 _INDEX, _FLOAT, _WORD, _BYTE = ir.IntType(64), ir.FloatType(), ir.IntType(32), ir.IntType(8)
@@ -29,12 +29,14 @@ def _all(number: float, lanes: int) -> ir.Constant:
     return ir.Constant(_vector(lanes), [number] * lanes)
 
 
-def _loaded(builder: Any, base: Any, offset: Any, lanes: int) -> Any:
+def loaded(builder: Any, base: Any, offset: Any, lanes: int) -> Any:
+    """A vector of float32 from so many bytes behind an address."""
     place = builder.inttoptr(builder.add(base, offset), _vector(lanes).as_pointer())
     return builder.load(place, align=4)
 
 
-def _spread(builder: Any, number: Any, lanes: int) -> Any:
+def spread(builder: Any, number: Any, lanes: int) -> Any:
+    """One float32 in every lane."""
     nothing = ir.Constant(_vector(lanes), ir.Undefined)
     alone = builder.insert_element(nothing, number, ir.Constant(_WORD, 0))
     return builder.shuffle_vector(alone, nothing, ir.Constant(ir.VectorType(_WORD, lanes), [0] * lanes))
@@ -105,20 +107,24 @@ def _turn(_context: Any, values: Any, factors: Any, into: Any, count: Any, size:
         values, factors, into, count, size = arguments
 
         def load(offset: Any, lanes: int) -> Any:
-            return builder.fmul(_loaded(builder, values, offset, lanes), _loaded(builder, factors, offset, lanes))
+            return builder.fmul(loaded(builder, values, offset, lanes), loaded(builder, factors, offset, lanes))
 
         return _by_size(builder, into, count, size, load)
 
     return types.float32(*[types.intp] * 5), generate
 
 
-def _exp(builder: Any, x: Any, lanes: int) -> Any:
-    """exp(x): a polynomial of degree 5 for 2 ** fraction, within 3e-6, times a power of two made of its bits."""
+def _exp(builder: Any, x: Any, lanes: int, *, below: bool = False) -> Any:
+    """exp(x): a polynomial of degree 5 for 2 ** fraction, within 3e-6, times a power of two made of its bits.
+
+    `below`: x is not above 0.
+    """
     b, words = builder, ir.VectorType(_WORD, lanes)
     low, high = _all(-126.0, lanes), _all(126.0, lanes)
     t = b.fmul(x, _all(1.44269504, lanes))
     t = larger(b, t, low)
-    t = b.select(b.fcmp_ordered("<", t, high), t, high)
+    if not below:
+        t = b.select(b.fcmp_ordered("<", t, high), t, high)
     whole = _called(b, "floor", lanes, b.fadd(t, _all(0.5, lanes)))
     f = b.fsub(t, whole)
     p: Any = _all(0.00133336, lanes)
@@ -143,9 +149,9 @@ def _gate(
 
         def load(offset: Any, lanes: int) -> Any:
             def at(base: Any) -> Any:
-                return _loaded(builder, base, offset, lanes)
+                return loaded(builder, base, offset, lanes)
 
-            b, scale, one = builder, _spread(builder, row_scale, lanes), _all(1.0, lanes)
+            b, scale, one = builder, spread(builder, row_scale, lanes), _all(1.0, lanes)
             gate = b.fmul(at(gates), b.fmul(scale, at(gate_scales)))
             up = b.fmul(at(ups), b.fmul(scale, at(up_scales)))
             shut = b.fadd(one, _exp(b, b.fneg(gate), lanes))
@@ -166,12 +172,12 @@ def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> An
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         values, factor, into, count = arguments
         words, bytes_ = ir.VectorType(_WORD, LANES), ir.VectorType(_BYTE, LANES)
-        scale = _spread(builder, factor, LANES)
+        scale = spread(builder, factor, LANES)
         before, loop, done = builder.block, builder.append_basic_block("numbers"), builder.append_basic_block("rounded")
         builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
         builder.position_at_end(loop)
         start = builder.phi(_INDEX)
-        numbers = _loaded(builder, values, builder.mul(start, ir.Constant(_INDEX, 4)), LANES)
+        numbers = loaded(builder, values, builder.mul(start, ir.Constant(_INDEX, 4)), LANES)
         # All are above 0 here, so cutting off what is behind the point is rounding down.
         raised = builder.fadd(builder.fmul(numbers, scale), _all(128.5, LANES))
         rounded = builder.trunc(builder.fptosi(raised, words), bytes_)
@@ -186,10 +192,17 @@ def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> An
     return types.void(types.intp, types.float32, types.intp, types.intp), generate
 
 
-def _narrow(builder: Any, numbers: Any) -> tuple[Any, Any]:
+def narrow(builder: Any, numbers: Any) -> tuple[Any, Any]:
     """float32 -> the nearest bfloat16, ties to even, in the bits of uint16, and as the float32 that they are."""
     words, halves = ir.VectorType(_WORD, LANES), ir.VectorType(ir.IntType(16), LANES)
     sixteen = ir.Constant(words, [16] * LANES)
+    if DOTS:
+        kind = ir.FunctionType(ir.VectorType(BFloat(), LANES), [numbers.type])
+        name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}"
+        kept = builder.bitcast(
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [numbers]), halves
+        )
+        return kept, builder.bitcast(builder.shl(builder.zext(kept, words), sixteen), numbers.type)
     bits = builder.bitcast(numbers, words)
     odd = builder.and_(builder.lshr(bits, sixteen), ir.Constant(words, [1] * LANES))
     kept = builder.lshr(builder.add(bits, builder.add(odd, ir.Constant(words, [0x7FFF] * LANES))), sixteen)
@@ -198,7 +211,7 @@ def _narrow(builder: Any, numbers: Any) -> tuple[Any, Any]:
 
 def _exponentials(builder: Any, address: Any, count: Any, peak: Any, store: Callable[[Any, Any], Any]) -> Any:
     """The sum, taken in one order, of what `store(first, powers)` makes of exp(number - peak), LANES at once."""
-    most = _spread(builder, peak, LANES)
+    most = spread(builder, peak, LANES)
     before, loop, done = builder.block, builder.append_basic_block("powers"), builder.append_basic_block("summed")
     builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
     builder.position_at_end(loop)
@@ -207,8 +220,8 @@ def _exponentials(builder: Any, address: Any, count: Any, peak: Any, store: Call
     new = []
     for i, so_far in enumerate(sums):
         first = builder.add(start, ir.Constant(_INDEX, i * LANES))
-        numbers = _loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
-        new.append(builder.fadd(so_far, store(first, _exp(builder, builder.fsub(numbers, most), LANES))))
+        numbers = loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
+        new.append(builder.fadd(so_far, store(first, _exp(builder, builder.fsub(numbers, most), LANES, below=True))))
     following = builder.add(start, ir.Constant(_INDEX, FOLDED))
     start.add_incoming(ir.Constant(_INDEX, 0), before)
     start.add_incoming(following, loop)
@@ -253,7 +266,7 @@ def _exp_narrow(_context: Any, address: Any, count: Any, peak: Any, into: Any) -
         address, count, peak, into = arguments
 
         def store(first: Any, powers: Any) -> Any:
-            halves, kept = _narrow(builder, powers)
+            halves, kept = narrow(builder, powers)
             place = builder.add(into, builder.mul(first, ir.Constant(_INDEX, 2)))
             builder.store(halves, builder.inttoptr(place, halves.type.as_pointer()), align=2)
             return kept

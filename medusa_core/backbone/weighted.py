@@ -18,23 +18,23 @@ from numba.extending import intrinsic
 from medusa_core.backbone.compiling import features
 
 
-class _BFloat(ir.Type):  # type: ignore[misc]
+class BFloat(ir.Type):  # type: ignore[misc]
     """A bfloat16, which llvmlite has no type for."""
 
     def __str__(self) -> str:
         return "bfloat"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
+        return isinstance(other, BFloat)
 
     def __hash__(self) -> int:
-        return hash(_BFloat)
+        return hash(BFloat)
 
 
 _WORD, _INDEX, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 _WIDE = features().get("avx512f", False)
 _LANES = 16 if _WIDE else 8
-_DOTS = _WIDE and features().get("avx512bf16", False)
+DOTS = _WIDE and features().get("avx512bf16", False)
 TILE = 2 * _LANES  # numbers of a row that are summed at once
 FOLDED = 32  # numbers that `largest` and `squares` take at once
 LOWEST = -1e30  # below every score
@@ -59,8 +59,8 @@ def _numbers(builder: Any, words: Any, second: bool) -> Any:
 def _added_pairs(builder: Any, total: Any, weights: Any, rows: Any) -> Any:
     """total + in each lane the products of both numbers."""
     kind = total.type
-    if _DOTS:
-        pairs = ir.VectorType(_BFloat(), 2 * _LANES)
+    if DOTS:
+        pairs = ir.VectorType(BFloat(), 2 * _LANES)
         name = "llvm.x86.avx512bf16.dpbf16ps.512"
         dot = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, pairs, pairs]), name)
         return builder.call(dot, [total, builder.bitcast(weights, pairs), builder.bitcast(rows, pairs)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from medusa_core.tree import ROOT_ONLY, Tree
 _NUMBERS = {Source.HEAD: growing.HEADS, Source.LOOKUP: growing.LOOKUP, Source.RECYCLING: growing.RECYCLING}
 _NO_HEADS, _NO_SUFFIXES, _NO_SUCCESSORS = no_heads(), no_suffixes(), new_successors(0, 1, 0)
 _NODES = 64  # that there is room for at first
+_SHAPES = 512  # of trees that are kept: small trees have few, and come again in nine of ten steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,19 @@ class Grown:
         """The best tree of so many draft nodes, as far as there are any."""
         count = min(draft_nodes + 1, len(self.parents))
         return CandidateTree(
-            tree=ROOT_ONLY if count == 1 else Tree(tuple(self.parents[:count])),
+            tree=ROOT_ONLY if count == 1 else _tree(tuple(self.parents[:count])),
             token_ids=tuple(self.tokens[:count]),
             ranks=tuple(self.ranks[:count]),
             draft_probabilities=(None, *self.probabilities[1:count]),
             sources=tuple(self.sources[:count]),
             note=note,
         )
+
+
+@lru_cache(maxsize=_SHAPES)
+def _tree(parents: tuple[int, ...]) -> Tree:
+    """The same tree for the same shape, so that what it knows of itself is worked out once."""
+    return Tree(parents)
 
 
 class Grower:

@@ -104,7 +104,7 @@ from medusa_core.backbone.load import make_spec
 from medusa_core.tiny import tiny_model, tiny_tokenizer
 from medusa_core.tree import Tree
 
-assert (weighted.TILE, weighted.MOST, weighted._DOTS, products.HERE) == (16, 4, False, products.ANY)
+assert (weighted.TILE, weighted.MOST, weighted.DOTS, products.HERE) == (16, 4, False, products.ANY)
 model = tiny_model("llama")
 backbone, tree = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "tiny")), Tree((0, 0, 0, 1, 1, 4, 2, 5, 6))
 cache, tokens = backbone.new_cache(), list(range(40, 49))

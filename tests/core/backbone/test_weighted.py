@@ -21,10 +21,10 @@ def add(weights, pairs, out, steps):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@pytest.fixture(params=sorted({False, weighted._DOTS}), ids=["widened", "dots"][: 1 + weighted._DOTS])
+@pytest.fixture(params=sorted({False, weighted.DOTS}), ids=["widened", "dots"][: 1 + weighted.DOTS])
 def adder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`add` as processors with and without products of bfloat16 run it."""
-    monkeypatch.setattr(weighted, "_DOTS", request.param)
+    monkeypatch.setattr(weighted, "DOTS", request.param)
     return numba.njit(add)
 
 

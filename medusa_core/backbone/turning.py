@@ -1,0 +1,65 @@
+"""One head of one row in registers: scaled, turned to its position, multiplied, and narrowed to bfloat16.
+
+Every number is computed by the operations that are written here, in this order, on vectors of one size whatever the
+processor's own is. Knows nothing of caches or of who reads what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from medusa_core.backbone.fused import LANES, loaded, narrow, spread
+
+_INDEX = ir.IntType(64)
+
+
+def _turn_head(
+    _context: Any, numbers: Any, row_scale: Any, scales: Any, bias: Any, cos: Any, sin: Any, half: Any, factor: Any,
+    into: Any,
+) -> Any:  # fmt: skip
+    """into (2 half, bfloat16) = (numbers * (row_scale * scales) + bias), turned, * factor; given by addresses.
+
+    Arguments: numbers (2 half), the row's scale, scales and bias (2 half each), cos and sin (half each), half (a
+    multiple of 16), the factor, and where to. All but the last are float32.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        numbers, row_scale, scales, bias, cos, sin, half, factor, into = arguments
+        b = builder
+        scale, times = spread(b, row_scale, LANES), spread(b, factor, LANES)
+        behind = b.mul(half, ir.Constant(_INDEX, 4))
+        before, loop, done = b.block, b.append_basic_block("turned"), b.append_basic_block("narrowed")
+        b.cbranch(b.icmp_signed(">", half, ir.Constant(_INDEX, 0)), loop, done)
+        b.position_at_end(loop)
+        start = b.phi(_INDEX)
+        near_at = b.mul(start, ir.Constant(_INDEX, 4))
+        far_at = b.add(near_at, behind)
+
+        def scaled(at: Any) -> Any:
+            own = b.fmul(scale, loaded(b, scales, at, LANES))
+            return b.fadd(b.fmul(loaded(b, numbers, at, LANES), own), loaded(b, bias, at, LANES))
+
+        near, far = scaled(near_at), scaled(far_at)
+        cosines, sines = loaded(b, cos, near_at, LANES), loaded(b, sin, near_at, LANES)
+        turned_near = b.fsub(b.fmul(near, cosines), b.fmul(far, sines))
+        turned_far = b.fadd(b.fmul(far, cosines), b.fmul(near, sines))
+        for at, turned in ((near_at, turned_near), (far_at, turned_far)):
+            halves, _ = narrow(b, b.fmul(turned, times))
+            place = b.add(into, b.lshr(at, ir.Constant(_INDEX, 1)))
+            b.store(halves, b.inttoptr(place, halves.type.as_pointer()), align=2)
+        following = b.add(start, ir.Constant(_INDEX, LANES))
+        start.add_incoming(ir.Constant(_INDEX, 0), before)
+        start.add_incoming(following, loop)
+        b.cbranch(b.icmp_signed("<", following, half), loop, done)
+        b.position_at_end(done)
+        return context.get_dummy_value()
+
+    places = [types.intp] * 4
+    return types.void(types.intp, types.float32, *places, types.intp, types.float32, types.intp), generate
+
+
+turn_head: Any = intrinsic(_turn_head)
