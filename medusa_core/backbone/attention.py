@@ -11,44 +11,21 @@ Knows nothing of models, weights or torch.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
+from medusa_core.backbone.fetching import next_lines, spread_over
 from medusa_core.backbone.fused import LANES, exp_narrow
 from medusa_core.backbone.kernels import mean_square, quantize_columns, turn
 from medusa_core.backbone.kernels import quantize as quantize_rows
 from medusa_core.backbone.rotation import block_size
-from medusa_core.backbone.turning import turn_head
+from medusa_core.backbone.turning import narrowed, turn_head
 from medusa_core.backbone.weighted import FOLDED, LOWEST, MOST, TILE, add_weighted, largest
 
 BLOCK = 64  # keys: whole tiles of sums, whatever the processor's registers are
 _F = np.float32
 _LOWEST = _F(LOWEST)
-
-
-def _as_bits(_context: Any, value: Any) -> Any:
-    """The bits of a float32."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.IntType(32))
-
-    return types.uint32(types.float32), generate
-
-
-_bits: Any = intrinsic(_as_bits)
-
-
-@compiled
-def _narrowed(value):  # type: ignore[no-untyped-def]
-    """float32 -> the nearest bfloat16, ties to even, in the bits of a uint16."""
-    bits = np.uint32(_bits(value))
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + odd) >> np.uint32(16))
 
 
 @compiled
@@ -67,8 +44,8 @@ def _turned_normed(scaled, row, start, norm, turned, factor, buffer, target):  #
     near, far, cosines, sines = buffer[:half], buffer[half:], cos[position], sin[position]
     for j in range(half):
         a, b = near[j], far[j]
-        target[j] = _narrowed((a * cosines[j] - b * sines[j]) * factor)
-        target[half + j] = _narrowed((b * cosines[j] + a * sines[j]) * factor)
+        target[j] = narrowed((a * cosines[j] - b * sines[j]) * factor)
+        target[half + j] = narrowed((b * cosines[j] + a * sines[j]) * factor)
 
 
 @compiled
@@ -133,21 +110,22 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
             lanes[j, lane, 1] = key[0, 2 * j + 1]
         half = slots[i] % 2
         for j in range(head_dim):
-            row[j, half] = _narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
+            row[j, half] = narrowed(numbers[j] * (row_scale * scales[j]) + biases[j])
 
 
 @compiled
-def _add_all(count, weights, to_weights, rows, to_row, steps, out, to_out):  # type: ignore[no-untyped-def]
-    """`add_weighted` for any number of sets of weights."""
+def _add_all(count, weights, to_weights, rows, to_row, steps, out, to_out, wanted):  # type: ignore[no-untyped-def]
+    """`add_weighted` for any number of sets of weights, while `wanted` lines are fetched."""
     for first in range(0, count, MOST):
+        ahead, further = next_lines(wanted, steps, rows)
         add_weighted(
             min(MOST, count - first), weights + first * to_weights, to_weights, rows, to_row, steps,
-            out + first * to_out, to_out,
+            out + first * to_out, to_out, ahead, further,
         )  # fmt: skip
 
 
 @compiled
-def _score(queries, count, keys_at, strides, reach, scores):  # type: ignore[no-untyped-def]
+def _score(queries, count, keys_at, strides, reach, scores, wanted):  # type: ignore[no-untyped-def]
     """scores (count, >= reach) = queries (count, D) . the first `reach` keys of blocks (C / 64, D / 2, 64, 2).
 
     The blocks are given by their address and strides.
@@ -159,18 +137,18 @@ def _score(queries, count, keys_at, strides, reach, scores):  # type: ignore[no-
     for first in range(0, reach, TILE):
         _add_all(
             count, queries.ctypes.data, queries.strides[0], keys_at + first // BLOCK * to_block + first % BLOCK * 4,
-            to_pair, queries.shape[1] // 2, scores.ctypes.data + 4 * first, scores.strides[0],
+            to_pair, queries.shape[1] // 2, scores.ctypes.data + 4 * first, scores.strides[0], wanted,
         )  # fmt: skip
 
 
 @compiled
-def _gather(weights, c, count, first, pairs_at, to_pair, steps, sums):  # type: ignore[no-untyped-def]
+def _gather(weights, c, count, first, pairs_at, to_pair, steps, sums, wanted):  # type: ignore[no-untyped-def]
     """sums[c : c + count] (W,) += weights from the even number `first` on, . `steps` pairs of values (..., W)."""
     for start in range(0, sums.shape[1], TILE):
         _add_all(
             count, weights.ctypes.data + c * weights.strides[0] + 2 * first, weights.strides[0],
             pairs_at + 4 * start, to_pair, steps,
-            sums.ctypes.data + c * sums.strides[0] + 4 * start, sums.strides[0],
+            sums.ctypes.data + c * sums.strides[0] + 4 * start, sums.strides[0], wanted,
         )  # fmt: skip
 
 
@@ -201,7 +179,7 @@ def _pair(values, one, other, pair):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _gather_rest(weights, c, group, near, extras, start, last, values, pairs, sums):  # type: ignore[no-untyped-def]
+def _gather_rest(weights, c, group, near, extras, start, last, values, pairs, sums, wanted):  # type: ignore[no-untyped-def]
     """Add the rows seen beyond the last whole pair of the first `near`: one more perhaps, and extras[start:last]."""
     first = near // 2 * 2
     odd = near - first
@@ -213,7 +191,7 @@ def _gather_rest(weights, c, group, near, extras, start, last, values, pairs, su
         one = near - 1 if 2 * k < odd else extras[start + 2 * k - odd]
         other = extras[start + 2 * k + 1 - odd] if 2 * k + 1 < seen else one
         _pair(values, one, other, pairs[k])
-    _gather(weights, c, group, first, pairs.ctypes.data, pairs.strides[0], steps, sums)
+    _gather(weights, c, group, first, pairs.ctypes.data, pairs.strides[0], steps, sums, wanted)
 
 
 @compiled
@@ -233,7 +211,7 @@ def _read_rows(sizes, first, last, head, scaled, norm, turned, keys, values, pre
     """
     heads, kv_heads, head_dim = sizes
     group, query_scale = heads // kv_heads, _F(1.0 / math.sqrt(head_dim))
-    query, queries, scores, weights, inverses, sums, pairs, nears = buffers
+    query, queries, scores, weights, inverses, sums, pairs, nears, wanted = buffers
     count, reach, common = (last - first) * group, 0, 0
     for i in range(first, last):
         near = _first_rows(prefix[i], extras, starts[i], starts[i + 1])
@@ -247,7 +225,7 @@ def _read_rows(sizes, first, last, head, scaled, norm, turned, keys, values, pre
     for c in range(count):
         for j in range(sums.shape[1]):
             sums[c, j] = _F(0.0)
-    _score(queries, count, keys[0], keys[1:], reach, scores)
+    _score(queries, count, keys[0], keys[1:], reach, scores, wanted)
     c = 0
     for i in range(first, last):
         near = nears[i - first]
@@ -255,13 +233,13 @@ def _read_rows(sizes, first, last, head, scaled, norm, turned, keys, values, pre
             inverses[c] = _weigh(scores, weights, c, near, extras, starts[i] + near - prefix[i], starts[i + 1])
             c += 1
     values_at, to_pair = values.ctypes.data, values.strides[0]
-    _gather(weights, 0, count, 0, values_at, to_pair, common // 2, sums)
+    _gather(weights, 0, count, 0, values_at, to_pair, common // 2, sums, wanted)
     c = 0
     for i in range(first, last):
         near, read_at = nears[i - first], values_at + common // 2 * to_pair
-        _gather(weights, c, group, common // 2 * 2, read_at, to_pair, near // 2 - common // 2, sums)
+        _gather(weights, c, group, common // 2 * 2, read_at, to_pair, near // 2 - common // 2, sums, wanted)
         _gather_rest(
-            weights, c, group, near, extras, starts[i] + near - prefix[i], starts[i + 1], values, pairs, sums
+            weights, c, group, near, extras, starts[i] + near - prefix[i], starts[i + 1], values, pairs, sums, wanted
         )  # fmt: skip
         for g in range(group):
             into, read_so_far, inverse = out[i, (head * group + g) * head_dim :], sums[c], inverses[c]
@@ -303,16 +281,18 @@ def quantize(sizes, factors, values, head_sizes, rows, scales, worker, workers):
 
 @compiled
 def read(  # type: ignore[no-untyped-def]
-    sizes, scaled, norm, turned, keys, values, places, prefix, starts, extras, factors, out, head_sizes, worker, workers
+    sizes, scaled, norm, turned, keys, values, seen, factors, out, head_sizes, ahead, worker, workers
 ):
     """Let T rows read what was written: one worker's share.
 
-    As `write`; `norm` is the queries'. For every row: the first `prefix` (T,) rows of its place, all of which it
-    sees, and extras[starts[i]:starts[i + 1]], ascending, the slots of further rows it sees, itself the last.
-    `out` is (T, Q D), times `factors` (Q D,) and rotated, head_sizes (G, >= T) taking the largest of each head, where
-    heads turn alone. Rows of one place are read for side by side, as many as fit into the registers.
+    As `write`; `norm` is the queries'. `seen`: the rows' places (T,), and `prefix`, `starts`, `extras`: of every row
+    the first `prefix` (T,) rows of its place, all of which it sees, and extras[starts[i]:starts[i + 1]], ascending, the
+    slots of further rows it sees, itself the last. `out` is (T, Q D), times `factors` (Q D,) and rotated, head_sizes
+    (G, >= T) taking the largest of each head, where heads turn alone. Meanwhile memory is asked for lines of `ahead`
+    (`fetching.py`). Rows of one place are read for side by side, as many as fit into the registers.
     """
     heads, kv_heads, head_dim = sizes
+    places, prefix, starts, extras = seen
     group, at_once, size = heads // kv_heads, side_by_side(sizes), block_size(heads * head_dim)
     alone = turns_alone(sizes)
     reach = longest = 0
@@ -323,6 +303,9 @@ def read(  # type: ignore[no-untyped-def]
             reach = max(reach, extras[starts[i + 1] - 1] + 1)
     most = at_once * group
     width, length = values.shape[3], (reach // BLOCK + 2) * BLOCK
+    own = own_tasks(out.shape[0], kv_heads, worker, workers)
+    calls = (own.stop - own.start + at_once - 1) // at_once
+    steps = calls * reach * (head_dim + width) // (2 * TILE)  # of all sums, about
     buffers = (
         np.empty(head_dim, np.float32),
         np.empty((most, head_dim), np.uint16),
@@ -332,10 +315,10 @@ def read(  # type: ignore[no-untyped-def]
         np.empty((most, width), np.float32),
         np.empty((longest // 2 + 1, width), np.uint32),
         np.empty(at_once, np.int64),
+        spread_over(ahead, steps),
     )
     words = values.view(np.uint32).reshape(values.shape[0], kv_heads, values.shape[2], width)
-    rows, own = out.shape[0], own_tasks(out.shape[0], kv_heads, worker, workers)
-    task = own.start
+    rows, task = out.shape[0], own.start
     while task < own.stop:
         head, first = task // rows, task % rows
         last = first + 1

@@ -23,6 +23,7 @@ _HERE = Path(__file__).parent
 _SOURCES = (
     "attention",
     "compiling",
+    "fetching",
     "fused",
     "int8_pass",
     "kernels",

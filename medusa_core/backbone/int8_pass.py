@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from medusa_core.backbone import attention, kernels
 from medusa_core.backbone.compiling import compiled
+from medusa_core.backbone.fetching import NOTHING
 from medusa_core.backbone.products import HERE, aligned, block_at, multiply, multiply_share, own_blocks, padded
 from medusa_core.backbone.rotation import block_size
 from medusa_core.backbone.threads import in_parallel, wait_for_all
@@ -116,6 +117,18 @@ class Seen(NamedTuple):
 
 
 @compiled
+def _gates(i, w, worker, workers):  # type: ignore[no-untyped-def]
+    """Where a worker's weights of layer `i` for gate and up lie: two ranges of addresses, see `fetching.py`."""
+    width, weights = w.down.factors.shape[1], w.gate_up.weights[i]
+    if width % BLOCK:
+        return NOTHING
+    first, last = kernels.own_columns(width, worker, workers)
+    up, first, last = width // BLOCK, first // BLOCK, last // BLOCK
+    gate = block_at(weights, first), block_at(weights, last)
+    return (*gate, block_at(weights, up + first), block_at(weights, up + last))
+
+
+@compiled
 def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-untyped-def]
     """From quantized rows, normed for layer `i`, to quantized rows of what its attention read."""
     own, _ = kernels.own_columns(w.norm.shape[0], worker, workers)
@@ -128,8 +141,9 @@ def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-un
     attention.write(w.sizes, scaled, w.k_norm[i], turned, keys[i], values[i], seen.places, seen.slots, worker, workers)
     wait_for_all()
     attention.read(
-        w.sizes, scaled, w.q_norm[i], turned, keys[i], values[i], seen.places, seen.prefix,
-        seen.extra_starts, seen.extras, w.out.factors[i], r.attended_values, r.attended_sizes, worker, workers,
+        w.sizes, scaled, w.q_norm[i], turned, keys[i], values[i],
+        (seen.places, seen.prefix, seen.extra_starts, seen.extras), w.out.factors[i], r.attended_values,
+        r.attended_sizes, _gates(i, w, worker, workers), worker, workers,
     )  # fmt: skip
     wait_for_all()
     attention.quantize(

@@ -8,13 +8,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.fused import LANES, loaded, narrow, spread
 
 _INDEX = ir.IntType(64)
+
+
+def _as_bits(_context: Any, value: Any) -> Any:
+    """The bits of a float32."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], ir.IntType(32))
+
+    return types.uint32(types.float32), generate
+
+
+_bits: Any = intrinsic(_as_bits)
+
+
+@compiled
+def narrowed(value):  # type: ignore[no-untyped-def]
+    """float32 -> the nearest bfloat16, ties to even, in the bits of a uint16."""
+    bits = np.uint32(_bits(value))
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + odd) >> np.uint32(16))
 
 
 def _turn_head(

@@ -16,6 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import features
+from medusa_core.backbone.fetching import fetch
 
 
 class BFloat(ir.Type):  # type: ignore[misc]
@@ -81,7 +82,7 @@ def _spread(builder: Any, address: Any) -> Any:
 
 
 def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
-    weights, weights_bytes, rows, row_bytes, steps, out, out_bytes = values
+    weights, weights_bytes, rows, row_bytes, steps, out, out_bytes, ahead, further = values
     kind = ir.VectorType(_FLOAT, _LANES)
     halves = [ir.Constant(_INDEX, 0), ir.Constant(_INDEX, _LANES)]
 
@@ -104,6 +105,7 @@ def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
     row = builder.add(rows, builder.mul(step, row_bytes))
     pairs = [_words(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 4)))) for half in halves]
     at = builder.mul(step, ir.Constant(_INDEX, 4))
+    fetch(builder, builder.add(ahead, builder.mul(step, further)))
     summed = []
     for source, sums in zip(sources, totals, strict=True):
         weight = _spread(builder, builder.add(source, at))
@@ -123,12 +125,14 @@ def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
 
 
 def _add_weighted(
-    _context: Any, n: Any, weights: Any, to_weights: Any, rows: Any, to_row: Any, steps: Any, out: Any, to_out: Any
-) -> Any:
+    _context: Any, n: Any, weights: Any, to_weights: Any, rows: Any, to_row: Any, steps: Any, out: Any, to_out: Any,
+    ahead: Any, further: Any,
+) -> Any:  # fmt: skip
     """out (n, TILE) += weights (n, 2 steps) @ rows (2 steps, TILE), for 1 <= n <= MOST; all given by their addresses.
 
     Arguments: n, weights (bfloat16), bytes from one set of weights to the next, rows (bfloat16, two side by side:
-    (steps, TILE, 2)), bytes from one pair of rows to the next, steps, out (float32), bytes from one sum to the next.
+    (steps, TILE, 2)), bytes from one pair of rows to the next, steps, out (float32), bytes from one sum to the next;
+    and what memory is asked for meanwhile (`fetching.py`): a line at an address, and how many bytes further each step.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -147,7 +151,7 @@ def _add_weighted(
         builder.position_at_end(end)
         return context.get_dummy_value()
 
-    return types.void(*[types.intp] * 8), generate
+    return types.void(*[types.intp] * 10), generate
 
 
 add_weighted: Any = intrinsic(_add_weighted)

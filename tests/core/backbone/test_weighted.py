@@ -17,7 +17,7 @@ from medusa_core.backbone.weighted import FOLDED, MOST, TILE, add_weighted, larg
 def add(weights, pairs, out, steps):  # type: ignore[no-untyped-def]
     add_weighted(
         weights.shape[0], weights.ctypes.data, weights.strides[0], pairs.ctypes.data, pairs.strides[0], steps,
-        out.ctypes.data, out.strides[0],
+        out.ctypes.data, out.strides[0], pairs.ctypes.data, pairs.strides[0],
     )  # fmt: skip
 
 
