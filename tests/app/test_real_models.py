@@ -58,6 +58,11 @@ def broken(models: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(models, tmp_path / "сломано"))
 
 
+def begun(app: Application) -> bool:
+    """Whether loading has begun; it may have failed already, sooner than anybody looks."""
+    return app.controller.phase is not Phase.IDLE or bool(app.views.notices.shown())
+
+
 @pytest.fixture
 def start_with(profile: Path, start_app: Start, qtbot: QtBot) -> Callable[..., Application]:
     """The app with the real opener and a model in its settings, once loading has ended one way or the other."""
@@ -67,7 +72,7 @@ def start_with(profile: Path, start_app: Start, qtbot: QtBot) -> Callable[..., A
         settings = {"model": str(models / "tiny"), "heads": heads or str(models / "heads"), "dtype": "fp32"}
         (profile / "settings.json").write_text(json.dumps({**settings, "max_new_tokens": 24}), encoding="utf-8")
         app = start_app(_open_chat, ready=False)
-        qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.LOADING), timeout=60_000)
+        qtbot.waitUntil(lambda: begun(app), timeout=60_000)
         qtbot.waitUntil(lambda: app.controller.phase in (Phase.READY, Phase.IDLE), timeout=60_000)
         return app
 
