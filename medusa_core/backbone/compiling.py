@@ -27,6 +27,7 @@ _SOURCES = (
     "fused",
     "int8_pass",
     "kernels",
+    "loops",
     "picking_kernel",
     "placing",
     "products",

@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from medusa_core.backbone.loops import repeat
 from medusa_core.backbone.rotation import LARGEST, butterflies
 from medusa_core.backbone.weighted import DOTS, FOLDED, BFloat, across, added, larger
 
@@ -50,30 +51,21 @@ def _called(builder: Any, name: str, lanes: int, *values: Any) -> Any:
 def _blocks(builder: Any, into: Any, count: Any, size: int, load: _Load) -> Any:
     """Load, rotate and store `count` numbers in blocks of `size`; the largest size of any of them."""
     lanes = min(size, LANES)
-    before, loop, done = builder.block, builder.append_basic_block("block"), builder.append_basic_block("rotated")
-    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
-    builder.position_at_end(loop)
-    start, most = builder.phi(_INDEX), builder.phi(_vector(lanes))
-    offsets = [
-        builder.mul(builder.add(start, ir.Constant(_INDEX, first)), ir.Constant(_INDEX, 4))
-        for first in range(0, size, lanes)
-    ]
-    vectors = butterflies(builder, [load(offset, lanes) for offset in offsets], lanes)
-    so_far = most
-    for offset, vector in zip(offsets, vectors, strict=True):
-        builder.store(vector, builder.inttoptr(builder.add(into, offset), vector.type.as_pointer()), align=4)
-        so_far = larger(builder, so_far, _called(builder, "fabs", lanes, vector))
-    following = builder.add(start, ir.Constant(_INDEX, size))
-    start.add_incoming(ir.Constant(_INDEX, 0), before)
-    start.add_incoming(following, loop)
-    most.add_incoming(_all(0.0, lanes), before)
-    most.add_incoming(so_far, loop)
-    builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-    builder.position_at_end(done)
-    result = builder.phi(_vector(lanes))
-    result.add_incoming(_all(0.0, lanes), before)
-    result.add_incoming(so_far, loop)
-    return across(builder, result, lanes, larger)
+
+    def turned(start: Any, carried: Sequence[Any]) -> tuple[Any, ...]:
+        offsets = [
+            builder.mul(builder.add(start, ir.Constant(_INDEX, first)), ir.Constant(_INDEX, 4))
+            for first in range(0, size, lanes)
+        ]
+        vectors = butterflies(builder, [load(offset, lanes) for offset in offsets], lanes)
+        (most,) = carried
+        for offset, vector in zip(offsets, vectors, strict=True):
+            builder.store(vector, builder.inttoptr(builder.add(into, offset), vector.type.as_pointer()), align=4)
+            most = larger(builder, most, _called(builder, "fabs", lanes, vector))
+        return (most,)
+
+    (most,) = repeat(builder, count, size, turned, [_all(0.0, lanes)])
+    return across(builder, most, lanes, larger)
 
 
 def _by_size(builder: Any, into: Any, count: Any, size: Any, load: _Load) -> Any:
@@ -173,20 +165,16 @@ def _round(_context: Any, values: Any, factor: Any, into: Any, count: Any) -> An
         values, factor, into, count = arguments
         words, bytes_ = ir.VectorType(_WORD, LANES), ir.VectorType(_BYTE, LANES)
         scale = spread(builder, factor, LANES)
-        before, loop, done = builder.block, builder.append_basic_block("numbers"), builder.append_basic_block("rounded")
-        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
-        builder.position_at_end(loop)
-        start = builder.phi(_INDEX)
-        numbers = loaded(builder, values, builder.mul(start, ir.Constant(_INDEX, 4)), LANES)
-        # All are above 0 here, so cutting off what is behind the point is rounding down.
-        raised = builder.fadd(builder.fmul(numbers, scale), _all(128.5, LANES))
-        rounded = builder.trunc(builder.fptosi(raised, words), bytes_)
-        builder.store(rounded, builder.inttoptr(builder.add(into, start), bytes_.as_pointer()), align=1)
-        following = builder.add(start, ir.Constant(_INDEX, LANES))
-        start.add_incoming(ir.Constant(_INDEX, 0), before)
-        start.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-        builder.position_at_end(done)
+
+        def rounded(start: Any, _carried: Any) -> tuple[Any, ...]:
+            numbers = loaded(builder, values, builder.mul(start, ir.Constant(_INDEX, 4)), LANES)
+            # All are above 0 here, so cutting off what is behind the point is rounding down.
+            raised = builder.fadd(builder.fmul(numbers, scale), _all(128.5, LANES))
+            whole = builder.trunc(builder.fptosi(raised, words), bytes_)
+            builder.store(whole, builder.inttoptr(builder.add(into, start), bytes_.as_pointer()), align=1)
+            return ()
+
+        repeat(builder, count, LANES, rounded)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.float32, types.intp, types.intp), generate
@@ -212,28 +200,17 @@ def narrow(builder: Any, numbers: Any) -> tuple[Any, Any]:
 def _exponentials(builder: Any, address: Any, count: Any, peak: Any, store: Callable[[Any, Any], Any]) -> Any:
     """The sum, taken in one order, of what `store(first, powers)` makes of exp(number - peak), LANES at once."""
     most = spread(builder, peak, LANES)
-    before, loop, done = builder.block, builder.append_basic_block("powers"), builder.append_basic_block("summed")
-    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
-    builder.position_at_end(loop)
-    start = builder.phi(_INDEX)
-    sums = [builder.phi(_vector(LANES)) for _ in range(FOLDED // LANES)]
-    new = []
-    for i, so_far in enumerate(sums):
-        first = builder.add(start, ir.Constant(_INDEX, i * LANES))
-        numbers = loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
-        new.append(builder.fadd(so_far, store(first, _exp(builder, builder.fsub(numbers, most), LANES, below=True))))
-    following = builder.add(start, ir.Constant(_INDEX, FOLDED))
-    start.add_incoming(ir.Constant(_INDEX, 0), before)
-    start.add_incoming(following, loop)
-    for so_far, summed in zip(sums, new, strict=True):
-        so_far.add_incoming(_all(0.0, LANES), before)
-        so_far.add_incoming(summed, loop)
-    builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-    builder.position_at_end(done)
-    ends = [builder.phi(_vector(LANES)) for _ in new]
-    for end, summed in zip(ends, new, strict=True):
-        end.add_incoming(_all(0.0, LANES), before)
-        end.add_incoming(summed, loop)
+
+    def summed(start: Any, carried: Sequence[Any]) -> list[Any]:
+        sums = []
+        for i, so_far in enumerate(carried):
+            first = builder.add(start, ir.Constant(_INDEX, i * LANES))
+            numbers = loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
+            powers = _exp(builder, builder.fsub(numbers, most), LANES, below=True)
+            sums.append(builder.fadd(so_far, store(first, powers)))
+        return sums
+
+    ends = repeat(builder, count, FOLDED, summed, [_all(0.0, LANES)] * (FOLDED // LANES))
     return across(builder, added(builder, *ends), LANES, added)
 
 

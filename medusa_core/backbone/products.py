@@ -9,6 +9,7 @@ Shapes: T rows, K inputs, N outputs. Knows nothing of models, layers or scales.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from medusa_core.backbone.compiling import compiled, features
+from medusa_core.backbone.loops import repeat
 
 _Number = TypeVar("_Number", bound=np.generic)
 ZERO_POINT = 128  # of the uint8 rows
@@ -118,36 +120,27 @@ class _Tile:
         halves = [ir.Constant(_INDEX, 0), ir.Constant(_INDEX, register)]
         starts = [b.load(self.pointer(corrections, half, sums), align=4) for half in halves]
         addresses = [b.add(rows, b.mul(row_bytes, ir.Constant(_INDEX, i))) for i in range(count)]
-        before, loop, done = b.block, b.append_basic_block("inputs"), b.append_basic_block("summed")
-        b.branch(loop)
-        b.position_at_end(loop)
-        group = b.phi(_INDEX)
-        totals = [[b.phi(sums) for _ in halves] for _ in range(count)]
-        at = b.add(weights, b.mul(group, ir.Constant(_INDEX, 2 * register)))
-        loaded = [b.load(self.pointer(at, half, sums), align=register) for half in halves]
-        asked = b.add(ahead, b.mul(group, ahead_bytes))
-        if passing:
-            self.prefetch(asked, 0)  # used once and soon
-        else:
-            self.prefetch(asked, 2)  # so early that the first cache would lose it
-            self.prefetch(b.add(at, ir.Constant(_INDEX, _NEAR)), 3)
-        step = b.mul(group, ir.Constant(_INDEX, GROUP))
-        summed = []
-        for address, row_totals in zip(addresses, totals, strict=True):
-            row = self.spread(b.load(self.pointer(address, step, _WORD), align=1))
-            summed.append([self.add(t, row, half) for t, half in zip(row_totals, loaded, strict=True)])
-        following = b.add(group, ir.Constant(_INDEX, 1))
-        group.add_incoming(ir.Constant(_INDEX, 0), before)
-        group.add_incoming(following, loop)
-        for row_totals, row_sums in zip(totals, summed, strict=True):
-            for total, start, new in zip(row_totals, starts, row_sums, strict=True):
-                total.add_incoming(start, before)
-                total.add_incoming(new, loop)
-        b.cbranch(b.icmp_signed("<", following, groups), loop, done)
-        b.position_at_end(done)
-        for i, row_sums in enumerate(summed):
+
+        def summed(group: Any, totals: Sequence[Any]) -> list[Any]:
+            at = b.add(weights, b.mul(group, ir.Constant(_INDEX, 2 * register)))
+            loaded = [b.load(self.pointer(at, half, sums), align=register) for half in halves]
+            asked = b.add(ahead, b.mul(group, ahead_bytes))
+            if passing:
+                self.prefetch(asked, 0)  # used once and soon
+            else:
+                self.prefetch(asked, 2)  # so early that the first cache would lose it
+                self.prefetch(b.add(at, ir.Constant(_INDEX, _NEAR)), 3)
+            step = b.mul(group, ir.Constant(_INDEX, GROUP))
+            new = []
+            for i, address in enumerate(addresses):
+                row = self.spread(b.load(self.pointer(address, step, _WORD), align=1))
+                new += [self.add(totals[2 * i + half], row, loaded[half]) for half in range(2)]
+            return new
+
+        ends = repeat(b, groups, 1, summed, starts * count, some=True)
+        for i in range(count):
             line = b.add(out, b.mul(out_bytes, ir.Constant(_INDEX, i)))
-            for half, total in zip(halves, row_sums, strict=True):
+            for half, total in zip(halves, ends[2 * i : 2 * i + 2], strict=True):
                 b.store(b.sitofp(total, floats), self.pointer(line, half, floats), align=4)
 
 

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.fused import LANES, loaded, narrow, spread
+from medusa_core.backbone.loops import repeat
 
 _INDEX = ir.IntType(64)
 
@@ -54,30 +55,26 @@ def _turn_head(
         b = builder
         scale, times = spread(b, row_scale, LANES), spread(b, factor, LANES)
         behind = b.mul(half, ir.Constant(_INDEX, 4))
-        before, loop, done = b.block, b.append_basic_block("turned"), b.append_basic_block("narrowed")
-        b.cbranch(b.icmp_signed(">", half, ir.Constant(_INDEX, 0)), loop, done)
-        b.position_at_end(loop)
-        start = b.phi(_INDEX)
-        near_at = b.mul(start, ir.Constant(_INDEX, 4))
-        far_at = b.add(near_at, behind)
 
-        def scaled(at: Any) -> Any:
-            own = b.fmul(scale, loaded(b, scales, at, LANES))
-            return b.fadd(b.fmul(loaded(b, numbers, at, LANES), own), loaded(b, bias, at, LANES))
+        def turned(start: Any, _carried: Any) -> tuple[Any, ...]:
+            near_at = b.mul(start, ir.Constant(_INDEX, 4))
+            far_at = b.add(near_at, behind)
 
-        near, far = scaled(near_at), scaled(far_at)
-        cosines, sines = loaded(b, cos, near_at, LANES), loaded(b, sin, near_at, LANES)
-        turned_near = b.fsub(b.fmul(near, cosines), b.fmul(far, sines))
-        turned_far = b.fadd(b.fmul(far, cosines), b.fmul(near, sines))
-        for at, turned in ((near_at, turned_near), (far_at, turned_far)):
-            halves, _ = narrow(b, b.fmul(turned, times))
-            place = b.add(into, b.lshr(at, ir.Constant(_INDEX, 1)))
-            b.store(halves, b.inttoptr(place, halves.type.as_pointer()), align=2)
-        following = b.add(start, ir.Constant(_INDEX, LANES))
-        start.add_incoming(ir.Constant(_INDEX, 0), before)
-        start.add_incoming(following, loop)
-        b.cbranch(b.icmp_signed("<", following, half), loop, done)
-        b.position_at_end(done)
+            def scaled(at: Any) -> Any:
+                own = b.fmul(scale, loaded(b, scales, at, LANES))
+                return b.fadd(b.fmul(loaded(b, numbers, at, LANES), own), loaded(b, bias, at, LANES))
+
+            near, far = scaled(near_at), scaled(far_at)
+            cosines, sines = loaded(b, cos, near_at, LANES), loaded(b, sin, near_at, LANES)
+            turned_near = b.fsub(b.fmul(near, cosines), b.fmul(far, sines))
+            turned_far = b.fadd(b.fmul(far, cosines), b.fmul(near, sines))
+            for at, numbers_there in ((near_at, turned_near), (far_at, turned_far)):
+                halves, _ = narrow(b, b.fmul(numbers_there, times))
+                place = b.add(into, b.lshr(at, ir.Constant(_INDEX, 1)))
+                b.store(halves, b.inttoptr(place, halves.type.as_pointer()), align=2)
+            return ()
+
+        repeat(b, half, LANES, turned)
         return context.get_dummy_value()
 
     places = [types.intp] * 4

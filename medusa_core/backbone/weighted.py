@@ -9,6 +9,7 @@ Knows nothing of models or caches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -17,6 +18,7 @@ from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import features
 from medusa_core.backbone.fetching import fetch
+from medusa_core.backbone.loops import repeat
 
 
 class BFloat(ir.Type):  # type: ignore[misc]
@@ -96,31 +98,22 @@ def _write(builder: Any, count: int, values: tuple[Any, ...]) -> None:
         [place(out, out_bytes, i) for i in range(count)],
         [place(weights, weights_bytes, i) for i in range(count)],
     )
-    starts = [[builder.load(pointer(line, half), align=4) for half in halves] for line in lines]
-    before, loop, done = builder.block, builder.append_basic_block("rows"), builder.append_basic_block("summed")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    step = builder.phi(_INDEX)
-    totals = [[builder.phi(kind) for _ in halves] for _ in range(count)]
-    row = builder.add(rows, builder.mul(step, row_bytes))
-    pairs = [_words(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 4)))) for half in halves]
-    at = builder.mul(step, ir.Constant(_INDEX, 4))
-    fetch(builder, builder.add(ahead, builder.mul(step, further)))
-    summed = []
-    for source, sums in zip(sources, totals, strict=True):
-        weight = _spread(builder, builder.add(source, at))
-        summed.append([_added_pairs(builder, total, weight, pair) for pair, total in zip(pairs, sums, strict=True)])
-    following = builder.add(step, ir.Constant(_INDEX, 1))
-    step.add_incoming(ir.Constant(_INDEX, 0), before)
-    step.add_incoming(following, loop)
-    for sums, first, new in zip(totals, starts, summed, strict=True):
-        for total, start, end in zip(sums, first, new, strict=True):
-            total.add_incoming(start, before)
-            total.add_incoming(end, loop)
-    builder.cbranch(builder.icmp_signed("<", following, steps), loop, done)
-    builder.position_at_end(done)
-    for line, sums in zip(lines, summed, strict=True):
-        for half, total in zip(halves, sums, strict=True):
+    starts = [builder.load(pointer(line, half), align=4) for line in lines for half in halves]
+
+    def summed(step: Any, totals: Sequence[Any]) -> list[Any]:
+        row = builder.add(rows, builder.mul(step, row_bytes))
+        pairs = [_words(builder, builder.add(row, builder.mul(half, ir.Constant(_INDEX, 4)))) for half in halves]
+        at = builder.mul(step, ir.Constant(_INDEX, 4))
+        fetch(builder, builder.add(ahead, builder.mul(step, further)))
+        new = []
+        for i, source in enumerate(sources):
+            weight = _spread(builder, builder.add(source, at))
+            new += [_added_pairs(builder, totals[2 * i + half], weight, pairs[half]) for half in range(2)]
+        return new
+
+    ends = repeat(builder, steps, 1, summed, starts, some=True)
+    for i, line in enumerate(lines):
+        for half, total in zip(halves, ends[2 * i : 2 * i + 2], strict=True):
             builder.store(total, pointer(line, half), align=4)
 
 
@@ -167,7 +160,7 @@ def across(builder: Any, vector: Any, lanes: int, combine: Any) -> Any:
     return builder.extract_element(vector, ir.Constant(_WORD, 0))
 
 
-def _folding(name: str, combine: Any, neutral: float) -> Any:
+def _folding(combine: Any, neutral: float) -> Any:
     """A function of an address and a count, a multiple of 32, that combines so many float32 in one fixed order.
 
     `combine(builder, so_far, numbers)`, for vectors of both; at the end its results are combined as they are.
@@ -177,31 +170,18 @@ def _folding(name: str, combine: Any, neutral: float) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count = values
-        before, loop, done = builder.block, builder.append_basic_block(name), builder.append_basic_block("folded")
-        some = builder.icmp_signed(">", count, ir.Constant(_INDEX, 0))
-        builder.cbranch(some, loop, done)
-        builder.position_at_end(loop)
-        start = builder.phi(_INDEX)
         nothing = ir.Constant(kind, [neutral] * _LANES)
-        totals = [builder.phi(kind) for _ in range(sums)]
-        line = builder.add(address, builder.mul(start, ir.Constant(_INDEX, 4)))
-        new = []
-        for i, so_far in enumerate(totals):
-            place = builder.add(line, ir.Constant(_INDEX, 4 * _LANES * i))
-            loaded = builder.load(builder.inttoptr(place, kind.as_pointer()), align=4)
-            new.append(first(builder, so_far, loaded))
-        following = builder.add(start, ir.Constant(_INDEX, FOLDED))
-        start.add_incoming(ir.Constant(_INDEX, 0), before)
-        start.add_incoming(following, loop)
-        for so_far, combined in zip(totals, new, strict=True):
-            so_far.add_incoming(nothing, before)
-            so_far.add_incoming(combined, loop)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-        builder.position_at_end(done)
-        results = [builder.phi(kind) for _ in new]
-        for result, combined in zip(results, new, strict=True):
-            result.add_incoming(nothing, before)
-            result.add_incoming(combined, loop)
+
+        def folded(start: Any, totals: Sequence[Any]) -> list[Any]:
+            line = builder.add(address, builder.mul(start, ir.Constant(_INDEX, 4)))
+            new = []
+            for i, so_far in enumerate(totals):
+                place = builder.add(line, ir.Constant(_INDEX, 4 * _LANES * i))
+                loaded = builder.load(builder.inttoptr(place, kind.as_pointer()), align=4)
+                new.append(first(builder, so_far, loaded))
+            return new
+
+        results = repeat(builder, count, FOLDED, folded, [nothing] * sums)
         while len(results) > 1:
             results = [then(builder, a, b) for a, b in zip(results[::2], results[1::2], strict=True)]
         return across(builder, results[0], _LANES, then)
@@ -226,5 +206,5 @@ def _sum_of_squares(builder: Any, so_far: Any, numbers: Any) -> Any:
     return builder.fadd(so_far, builder.fmul(numbers, numbers))
 
 
-largest: Any = _folding("largest", (larger, larger), LOWEST)
-squares: Any = _folding("squares", (_sum_of_squares, added), 0.0)
+largest: Any = _folding((larger, larger), LOWEST)
+squares: Any = _folding((_sum_of_squares, added), 0.0)
