@@ -15,6 +15,7 @@ from typing import Any
 
 from medusa_core.errors import TreeError
 
+SMALL, SHAPES = 17, 512  # nodes of trees whose shapes come again and again, and how many of these are worth keeping
 _FORMAT = "medusa-tree"
 _VERSION = 1
 
@@ -56,9 +57,12 @@ class Tree:
         """Nodes that are nobody's parent."""
         return tuple(node for node, children in enumerate(self.children) if not children)
 
-    @cached_property
+    @property
     def mask(self) -> tuple[tuple[bool, ...], ...]:
-        """Who sees whom, (N, N): a node sees itself and its ancestors; its row is its parent's row plus itself."""
+        """Who sees whom, (N, N): a node sees itself and its ancestors; its row is its parent's row plus itself.
+
+        Worked out each time: N * N numbers would stay with every tree that is kept.
+        """
         rows: list[tuple[bool, ...]] = []
         for node, parent in enumerate(self.parents):
             inherited = rows[parent] if node else (False,) * len(self.parents)

@@ -16,7 +16,9 @@ from medusa_core.backbone.picking import largest
 from medusa_core.records import CandidateTree, Scores
 from medusa_core.state import State
 from medusa_core.transfer import Arriving, send, upload
-from medusa_core.tree import Tree
+from medusa_core.tree import SHAPES, SMALL, Tree
+
+_LARGE_SHAPES = 16
 
 
 def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Scores:
@@ -29,8 +31,14 @@ def verify(backbone: Backbone, state: State, candidates: CandidateTree) -> Score
     return Scores(logits, hidden, largest(logits))
 
 
-@lru_cache(maxsize=512)
-def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Depths (N,) and ancestor mask (N, N) on the device; a calibrated tree is the same at every step,
-    and small grown ones come again."""
+def _made(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     return upload(tree.depths, device), send(torch.from_numpy(np.array(tree.mask)), device)
+
+
+# A calibrated tree is the same at every step, and small grown ones come again; large ones would fill memory.
+_of_small, _of_large = lru_cache(maxsize=SHAPES)(_made), lru_cache(maxsize=_LARGE_SHAPES)(_made)
+
+
+def _tensors(tree: Tree, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Depths (N,) and ancestor mask (N, N) on the device."""
+    return (_of_small if len(tree) <= SMALL else _of_large)(tree, device)

@@ -16,60 +16,16 @@ import numpy as np
 
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.fetching import next_lines, spread_over
-from medusa_core.backbone.fused import LANES, exp_narrow
-from medusa_core.backbone.kernels import mean_square, quantize_columns, turn
+from medusa_core.backbone.fused import exp_narrow
 from medusa_core.backbone.kernels import quantize as quantize_rows
+from medusa_core.backbone.kernels import quantize_columns, turn
 from medusa_core.backbone.rotation import block_size
-from medusa_core.backbone.turning import narrowed, turn_head
+from medusa_core.backbone.turning import narrowed, turn_heads
 from medusa_core.backbone.weighted import FOLDED, LOWEST, MOST, TILE, add_weighted, largest
 
 BLOCK = 64  # keys: whole tiles of sums, whatever the processor's registers are
 _F = np.float32
 _LOWEST = _F(LOWEST)
-
-
-@compiled
-def _turned_normed(scaled, row, start, norm, turned, factor, buffer, target):  # type: ignore[no-untyped-def]
-    """`_turned` for one head of whatever size, normed where the model does so."""
-    product, row_scales, column_scales, bias = scaled
-    eps, cos, sin, positions = turned
-    half, scale, position = target.shape[0] // 2, row_scales[row], positions[row]
-    numbers, scales, biases = product[row, start:], column_scales[start:], bias[start:]
-    for j in range(buffer.shape[0]):
-        buffer[j] = numbers[j] * (scale * scales[j]) + biases[j]
-    if norm.shape[0]:
-        size = _F(1.0) / math.sqrt(mean_square(buffer) + eps)
-        for j in range(buffer.shape[0]):
-            buffer[j] = buffer[j] * size * norm[j]
-    near, far, cosines, sines = buffer[:half], buffer[half:], cos[position], sin[position]
-    for j in range(half):
-        a, b = near[j], far[j]
-        target[j] = narrowed((a * cosines[j] - b * sines[j]) * factor)
-        target[half + j] = narrowed((b * cosines[j] + a * sines[j]) * factor)
-
-
-@compiled
-def _turned(scaled, row, start, norm, turned, factor, buffer, targets):  # type: ignore[no-untyped-def]
-    """Heads of one row, from column `start` on: scaled, normed where the model does so, turned, times `factor`.
-
-    `buffer` (D,) is written to; `targets` is (heads, D), bfloat16 in the bits of uint16.
-    """
-    head_dim = targets.shape[1]
-    if head_dim // 2 % LANES or norm.shape[0]:
-        for k in range(targets.shape[0]):
-            _turned_normed(scaled, row, start + k * head_dim, norm, turned, factor, buffer, targets[k])
-        return
-    product, row_scales, column_scales, bias = scaled
-    _, cos, sin, positions = turned
-    numbers_at, scale = product.ctypes.data + row * product.strides[0], row_scales[row]
-    cos_at = cos.ctypes.data + positions[row] * cos.strides[0]
-    sin_at = sin.ctypes.data + positions[row] * sin.strides[0]
-    for k in range(targets.shape[0]):
-        at = 4 * (start + k * head_dim)
-        turn_head(
-            numbers_at + at, scale, column_scales.ctypes.data + at, bias.ctypes.data + at, cos_at, sin_at,
-            head_dim // 2, factor, targets.ctypes.data + k * targets.strides[0],
-        )  # fmt: skip
 
 
 def value_width(head_dim: int) -> int:
@@ -101,7 +57,7 @@ def write(sizes, scaled, norm, turned, keys, values, places, slots, worker, work
     for task in own_tasks(rows, kv_heads, worker, workers):
         head, i = task // rows, task % rows
         place, block, lane = places[i], slots[i] // BLOCK, slots[i] % BLOCK
-        _turned(scaled, i, first_key + head * head_dim, norm, turned, _F(1.0), buffer, key)
+        turn_heads(scaled, i, first_key + head * head_dim, norm, turned, _F(1.0), buffer, key)
         start = first_value + head * head_dim
         numbers, scales, biases = product[i, start : start + head_dim], column_scales[start:], bias[start:]
         lanes, row, row_scale = keys[place, head, block], values[place, head, slots[i] // 2], row_scales[i]
@@ -221,7 +177,7 @@ def _read_rows(sizes, first, last, head, scaled, norm, turned, keys, values, pre
         if starts[i + 1] > starts[i]:
             reach = max(reach, extras[starts[i + 1] - 1] + 1)
         own = queries[(i - first) * group : (i - first + 1) * group]
-        _turned(scaled, i, head * group * head_dim, norm, turned, query_scale, query, own)
+        turn_heads(scaled, i, head * group * head_dim, norm, turned, query_scale, query, own)
     for c in range(count):
         for j in range(sums.shape[1]):
             sums[c, j] = _F(0.0)
@@ -280,6 +236,31 @@ def quantize(sizes, factors, values, head_sizes, rows, scales, worker, workers):
 
 
 @compiled
+def _last_beside(task, own, at_once, places):  # type: ignore[no-untyped-def]
+    """Behind the last row of those that are read for together, from the row of `task` on: rows of one place."""
+    rows, first = places.shape[0], task % places.shape[0]
+    last = first + 1
+    while last < rows and last - first < at_once and task + last - first < own.stop and places[last] == places[first]:
+        last += 1
+    return last
+
+
+@compiled
+def _steps(sizes, width, own, places, reach):  # type: ignore[no-untyped-def]
+    """Of all sums for one worker's `own` tasks: how often `wanted` lines can be asked for where all see `reach` rows.
+
+    `width` is that of a value as it is stored.
+    """
+    heads, kv_heads, head_dim = sizes
+    calls, task = 0, own.start
+    while task < own.stop:
+        together = _last_beside(task, own, side_by_side(sizes), places) - task % places.shape[0]
+        calls += (together * (heads // kv_heads) + MOST - 1) // MOST
+        task += together
+    return calls * ((reach + TILE - 1) // TILE * (head_dim // 2) + width // TILE * (reach // 2))
+
+
+@compiled
 def read(  # type: ignore[no-untyped-def]
     sizes, scaled, norm, turned, keys, values, seen, factors, out, head_sizes, ahead, worker, workers
 ):
@@ -304,8 +285,6 @@ def read(  # type: ignore[no-untyped-def]
     most = at_once * group
     width, length = values.shape[3], (reach // BLOCK + 2) * BLOCK
     own = own_tasks(out.shape[0], kv_heads, worker, workers)
-    calls = (own.stop - own.start + at_once - 1) // at_once
-    steps = calls * reach * (head_dim + width) // (2 * TILE)  # of all sums, about
     buffers = (
         np.empty(head_dim, np.float32),
         np.empty((most, head_dim), np.uint16),
@@ -315,17 +294,13 @@ def read(  # type: ignore[no-untyped-def]
         np.empty((most, width), np.float32),
         np.empty((longest // 2 + 1, width), np.uint32),
         np.empty(at_once, np.int64),
-        spread_over(ahead, steps),
+        spread_over(ahead, _steps(sizes, width, own, places, reach)),
     )
     words = values.view(np.uint32).reshape(values.shape[0], kv_heads, values.shape[2], width)
     rows, task = out.shape[0], own.start
     while task < own.stop:
         head, first = task // rows, task % rows
-        last = first + 1
-        while (
-            last < rows and last - first < at_once and task + last - first < own.stop and places[last] == places[first]
-        ):
-            last += 1
+        last = _last_beside(task, own, at_once, places)
         place = places[first]
         at = (keys.ctypes.data + place * keys.strides[0] + head * keys.strides[1], keys.strides[2], keys.strides[3])
         pairs = words[place, head]

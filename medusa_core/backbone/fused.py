@@ -106,17 +106,16 @@ def _turn(_context: Any, values: Any, factors: Any, into: Any, count: Any, size:
     return types.float32(*[types.intp] * 5), generate
 
 
-def _exp(builder: Any, x: Any, lanes: int, *, below: bool = False) -> Any:
+def _exp(builder: Any, x: Any, lanes: int) -> Any:
     """exp(x): a polynomial of degree 5 for 2 ** fraction, within 3e-6, times a power of two made of its bits.
 
-    `below`: x is not above 0.
+    No smaller than 2 ** -126 and no larger than 2 ** 126, whatever x is.
     """
     b, words = builder, ir.VectorType(_WORD, lanes)
     low, high = _all(-126.0, lanes), _all(126.0, lanes)
     t = b.fmul(x, _all(1.44269504, lanes))
     t = larger(b, t, low)
-    if not below:
-        t = b.select(b.fcmp_ordered("<", t, high), t, high)
+    t = b.select(b.fcmp_ordered("<", t, high), t, high)
     whole = _called(b, "floor", lanes, b.fadd(t, _all(0.5, lanes)))
     f = b.fsub(t, whole)
     p: Any = _all(0.00133336, lanes)
@@ -206,7 +205,7 @@ def _exponentials(builder: Any, address: Any, count: Any, peak: Any, store: Call
         for i, so_far in enumerate(carried):
             first = builder.add(start, ir.Constant(_INDEX, i * LANES))
             numbers = loaded(builder, address, builder.mul(first, ir.Constant(_INDEX, 4)), LANES)
-            powers = _exp(builder, builder.fsub(numbers, most), LANES, below=True)
+            powers = _exp(builder, builder.fsub(numbers, most), LANES)
             sums.append(builder.fadd(so_far, store(first, powers)))
         return sums
 
@@ -258,4 +257,6 @@ exp_row: Any = intrinsic(_exp_row)
 turn_row: Any = intrinsic(_turn)
 gate_row: Any = intrinsic(_gate)
 round_row: Any = intrinsic(_round)
-__all__: Sequence[str] = ("exp_narrow", "exp_row", "gate_row", "round_row", "turn_row")
+__all__: Sequence[str] = (
+    "LANES", "exp_narrow", "exp_row", "gate_row", "loaded", "narrow", "round_row", "spread", "turn_row",
+)  # fmt: skip

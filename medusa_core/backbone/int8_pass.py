@@ -117,13 +117,22 @@ class Seen(NamedTuple):
 
 
 @compiled
-def _gates(i, w, worker, workers):  # type: ignore[no-untyped-def]
+def own_gates(width, worker, workers):  # type: ignore[no-untyped-def]
+    """A worker's blocks [first, last) of gate, in gate and up side by side, and how many further those of up lie.
+
+    `width` is in whole blocks; else gate and up share one, and there is no such thing.
+    """
+    first, last = kernels.own_columns(width, worker, workers)
+    return first // BLOCK, last // BLOCK, width // BLOCK
+
+
+@compiled
+def gates_ahead(i, w, worker, workers):  # type: ignore[no-untyped-def]
     """Where a worker's weights of layer `i` for gate and up lie: two ranges of addresses, see `fetching.py`."""
     width, weights = w.down.factors.shape[1], w.gate_up.weights[i]
     if width % BLOCK:
         return NOTHING
-    first, last = kernels.own_columns(width, worker, workers)
-    up, first, last = width // BLOCK, first // BLOCK, last // BLOCK
+    first, last, up = own_gates(width, worker, workers)
     gate = block_at(weights, first), block_at(weights, last)
     return (*gate, block_at(weights, up + first), block_at(weights, up + last))
 
@@ -143,7 +152,7 @@ def _attend(i, w, r, seen, keys, values, worker, workers):  # type: ignore[no-un
     attention.read(
         w.sizes, scaled, w.q_norm[i], turned, keys[i], values[i],
         (seen.places, seen.prefix, seen.extra_starts, seen.extras), w.out.factors[i], r.attended_values,
-        r.attended_sizes, _gates(i, w, worker, workers), worker, workers,
+        r.attended_sizes, gates_ahead(i, w, worker, workers), worker, workers,
     )  # fmt: skip
     wait_for_all()
     attention.quantize(
@@ -164,10 +173,9 @@ def _gate(i, w, r, worker, workers):  # type: ignore[no-untyped-def]
         if first < last:
             multiply(r.hidden, weights, corrections, r.product, 0, weights.shape[0], following)
     else:
-        up = width // BLOCK
-        own_up = block_at(weights, up + first // BLOCK)
-        multiply(r.hidden, weights, corrections, r.product, first // BLOCK, last // BLOCK, own_up)
-        multiply(r.hidden, weights, corrections, r.product, up + first // BLOCK, up + last // BLOCK, following)
+        block, end, up = own_gates(width, worker, workers)
+        multiply(r.hidden, weights, corrections, r.product, block, end, block_at(weights, up + block))
+        multiply(r.hidden, weights, corrections, r.product, up + block, up + end, following)
     kernels.gate_turn(
         r.product, r.hidden_scales, w.gate_up.scales[i], w.down.factors[i], r.turned_gated, r.gated_sizes, first, last,
         worker,

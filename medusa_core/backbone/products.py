@@ -20,11 +20,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from medusa_core.backbone.compiling import compiled, features
+from medusa_core.backbone.fetching import LINE, fetch
 from medusa_core.backbone.loops import repeat
 
 _Number = TypeVar("_Number", bound=np.generic)
 ZERO_POINT = 128  # of the uint8 rows
-_LINE = 64  # bytes of a line of the cache
 # How many bytes before its use memory is asked for weights that are used once: at most so many, and so many in all
 # rows' time; by tiles of more rows, and before the second cache is, where it has arrived. Of blocks that are no larger
 # than a size the whole next one is asked for instead.
@@ -76,13 +76,8 @@ class _Tile:
 
     def prefetch(self, address: Any, locality: int) -> None:
         """Have memory bring what is read some steps later: close to the processor with 0 or 3, with 2 less close."""
-        b, bytes_ = self.builder, _BYTE.as_pointer()
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [bytes_, flag, flag, flag])
-        fetch = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
-        for line in range(0, 8 * self.kind.lanes, _LINE):
-            later = self.pointer(address, ir.Constant(_INDEX, line), _BYTE)
-            b.call(fetch, [later, ir.Constant(flag, 0), ir.Constant(flag, locality), ir.Constant(flag, 1)])
+        for line in range(0, 8 * self.kind.lanes, LINE):
+            fetch(self.builder, self.builder.add(address, ir.Constant(_INDEX, line)), locality)
 
     def spread(self, quad: Any) -> Any:
         """Four bytes of a row, in every lane."""
@@ -202,7 +197,7 @@ def multiply(rows, weights, corrections, out, first_block, last_block, following
         weights_at = block_at(weights, block)
         corrections_at = corrections.ctypes.data + block * _BLOCK_BYTES
         if way < 0:
-            ahead = weights_at + min(_SOON, _SOON_BY_ROW // count // _LINE * _LINE)
+            ahead = weights_at + min(_SOON, _SOON_BY_ROW // count // LINE * LINE)
         elif block_bytes > _WHOLE:
             ahead = weights_at + _EARLY
         elif block < last_block - 1:
@@ -240,8 +235,8 @@ def padded(outputs: int, kind: Instructions = HERE) -> int:
 def aligned(shape: tuple[int, ...], kind: type[_Number]) -> NDArray[_Number]:
     """Zeros that start where a line of memory does: a register loaded across two lines takes twice as long."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    raw = np.zeros(size + _LINE, np.int8)
-    start = -raw.ctypes.data % _LINE
+    raw = np.zeros(size + LINE, np.int8)
+    start = -raw.ctypes.data % LINE
     return raw[start : start + size].view(kind).reshape(shape)
 
 

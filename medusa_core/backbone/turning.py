@@ -1,11 +1,14 @@
-"""One head of one row in registers: scaled, turned to its position, multiplied, and narrowed to bfloat16.
+"""Heads of one row: scaled, turned to the row's position, multiplied, and narrowed to bfloat16.
 
-Every number is computed by the operations that are written here, in this order, on vectors of one size whatever the
-processor's own is. Knows nothing of caches or of who reads what.
+In registers where a head is whole registers and has no norm, else number by number.
+Shapes: T rows, N columns of a product, D head dimension. Every number is computed by the operations that are written
+here, in this order, on vectors of one size whatever the processor's own is. Knows nothing of caches or of who reads
+what.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from numba.extending import intrinsic
 
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.fused import LANES, loaded, narrow, spread
+from medusa_core.backbone.kernels import mean_square
 from medusa_core.backbone.loops import repeat
 
 _INDEX = ir.IntType(64)
@@ -47,7 +51,7 @@ def _turn_head(
     """into (2 half, bfloat16) = (numbers * (row_scale * scales) + bias), turned, * factor; given by addresses.
 
     Arguments: numbers (2 half), the row's scale, scales and bias (2 half each), cos and sin (half each), half (a
-    multiple of 16), the factor, and where to. All but the last are float32.
+    multiple of 16), the factor, and where to. Numbers are float32.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -82,3 +86,49 @@ def _turn_head(
 
 
 turn_head: Any = intrinsic(_turn_head)
+
+
+@compiled
+def _turned_one_by_one(scaled, row, start, norm, turned, factor, buffer, target):  # type: ignore[no-untyped-def]
+    """`turn_heads` for one head (D,) of whatever size, normed where the model does so, number by number."""
+    product, row_scales, column_scales, bias = scaled
+    eps, cos, sin, positions = turned
+    half, scale, position = target.shape[0] // 2, row_scales[row], positions[row]
+    numbers, scales, biases = product[row, start:], column_scales[start:], bias[start:]
+    for j in range(buffer.shape[0]):
+        buffer[j] = numbers[j] * (scale * scales[j]) + biases[j]
+    if norm.shape[0]:
+        size = np.float32(1.0) / math.sqrt(mean_square(buffer) + eps)
+        for j in range(buffer.shape[0]):
+            buffer[j] = buffer[j] * size * norm[j]
+    near, far, cosines, sines = buffer[:half], buffer[half:], cos[position], sin[position]
+    for j in range(half):
+        a, b = near[j], far[j]
+        target[j] = narrowed((a * cosines[j] - b * sines[j]) * factor)
+        target[half + j] = narrowed((b * cosines[j] + a * sines[j]) * factor)
+
+
+@compiled
+def turn_heads(scaled, row, start, norm, turned, factor, buffer, targets):  # type: ignore[no-untyped-def]
+    """Heads of one row, from column `start` on: scaled, normed where the model does so, turned, times `factor`.
+
+    `scaled`: a product (T, N), its scales (T,) and (N,), and a bias (N,); `norm` (D,), or (0,) where there is none;
+    `turned`: eps, the rotary cos and sin (positions, D / 2), and positions (T,). `buffer` (D,) is written to; `targets`
+    is (heads, D), bfloat16 in the bits of uint16.
+    """
+    head_dim = targets.shape[1]
+    if head_dim // 2 % LANES or norm.shape[0]:
+        for k in range(targets.shape[0]):
+            _turned_one_by_one(scaled, row, start + k * head_dim, norm, turned, factor, buffer, targets[k])
+        return
+    product, row_scales, column_scales, bias = scaled
+    _, cos, sin, positions = turned
+    numbers_at, scale = product.ctypes.data + row * product.strides[0], row_scales[row]
+    cos_at = cos.ctypes.data + positions[row] * cos.strides[0]
+    sin_at = sin.ctypes.data + positions[row] * sin.strides[0]
+    for k in range(targets.shape[0]):
+        at = 4 * (start + k * head_dim)
+        turn_head(
+            numbers_at + at, scale, column_scales.ctypes.data + at, bias.ctypes.data + at, cos_at, sin_at,
+            head_dim // 2, factor, targets.ctypes.data + k * targets.strides[0],
+        )  # fmt: skip

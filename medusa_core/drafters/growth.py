@@ -23,12 +23,11 @@ from medusa_core.drafters.suffixes import no_suffixes
 from medusa_core.events import Source
 from medusa_core.records import Accepted, CandidateTree
 from medusa_core.state import State
-from medusa_core.tree import ROOT_ONLY, Tree
+from medusa_core.tree import ROOT_ONLY, SHAPES, SMALL, Tree
 
 _NUMBERS = {Source.HEAD: growing.HEADS, Source.LOOKUP: growing.LOOKUP, Source.RECYCLING: growing.RECYCLING}
 _NO_HEADS, _NO_SUFFIXES, _NO_SUCCESSORS = no_heads(), no_suffixes(), new_successors(0, 1, 0)
 _NODES = 64  # that there is room for at first
-_SHAPES = 512  # of trees that are kept: small trees have few, and come again in nine of ten steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,12 @@ class Grown:
         )
 
 
-@lru_cache(maxsize=_SHAPES)
+_small_tree = lru_cache(maxsize=SHAPES)(Tree)
+
+
 def _tree(parents: tuple[int, ...]) -> Tree:
-    """The same tree for the same shape, so that what it knows of itself is worked out once."""
-    return Tree(parents)
+    """The same tree for the same shape where that comes again, so that what it knows of itself is worked out once."""
+    return (_small_tree if len(parents) <= SMALL else Tree)(parents)
 
 
 class Grower:

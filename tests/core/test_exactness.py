@@ -164,17 +164,22 @@ def one_uncle_too_many(tree: Tree) -> list[tuple[bool, ...]]:
     return [tuple(seen or 1 == j <= i for j, seen in enumerate(row)) for i, row in enumerate(true_mask(tree))]
 
 
-true_mask = Tree.mask.func
+true_mask = Tree.mask.fget
+
+
+def forget_shapes() -> None:
+    for kept in (verify._of_small, verify._of_large):
+        kept.cache_clear()
 
 
 @pytest.fixture
 def damaged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Tree], Any]], None]]:
     def damage(mask: Callable[[Tree], Any]) -> None:
         monkeypatch.setattr(Tree, "mask", property(mask))
-        verify._tensors.cache_clear()
+        forget_shapes()
 
     yield damage
-    verify._tensors.cache_clear()
+    forget_shapes()
 
 
 @pytest.mark.parametrize("mask", [shuffled, without_ancestors, causal, one_uncle_too_many])
@@ -195,9 +200,9 @@ def test_wrong_positions_change_the_tokens(monkeypatch: pytest.MonkeyPatch) -> N
     backbone, replies = reference("llama", False)
     expected = replies[0]
     monkeypatch.setattr(Tree, "depths", property(lambda tree: tuple(range(len(tree)))))  # by slot, not by depth
-    verify._tensors.cache_clear()
+    forget_shapes()
     try:
         drafter = ScriptedDrafter(expected)
         assert decode(backbone, drafter, PROMPTS[0], 40).token_ids != expected
     finally:
-        verify._tensors.cache_clear()
+        forget_shapes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -49,3 +51,20 @@ def test_every_node_is_scored_as_if_its_path_were_read_alone(
         _, hidden = having_read(backbone, [*CONTEXT, *(tokens[n] for n in tree.path(node))])
         torch.testing.assert_close(scores.hidden[node], hidden[-1], rtol=0, atol=1e-4)
         torch.testing.assert_close(scores.logits[node], backbone.logits(hidden[-1:])[0], rtol=0, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_shapes_of_large_trees_do_not_fill_memory(tiny_backbone: Callable[..., LeanBackbone]) -> None:
+    backbone, seen = tiny_backbone("llama"), []
+    for shape in range(40):
+        tree = Tree((0, *(node % (shape + 2) if node > shape + 2 else 0 for node in range(1, 60))))
+        count = len(tree)
+        candidates = CandidateTree(
+            tree, (1,) * count, (0,) * count, (None,) * count, (Source.MODEL, *[Source.HEAD] * (count - 1))
+        )
+        state, _ = having_read(backbone, CONTEXT)
+        verify(backbone, state, candidates)
+        seen.append(weakref.ref(tree))
+        del tree, candidates
+    gc.collect()
+    assert sum(tree() is not None for tree in seen) <= 16

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import numba
 import numpy as np
 import pytest
 import torch
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from medusa_core.backbone import fused
 from medusa_core.backbone.compiling import compiled
 from medusa_core.backbone.fused import LANES, exp_narrow, exp_row, gate_row, round_row, turn_row
 from medusa_core.backbone.rotation import LARGEST
-from medusa_core.backbone.weighted import FOLDED
+from medusa_core.backbone.turning import narrowed
+from medusa_core.backbone.weighted import DOTS, FOLDED
 
 SIZES = [LARGEST >> shift for shift in range(LARGEST.bit_length())]
 
@@ -43,6 +52,23 @@ def exp(values, peak):  # type: ignore[no-untyped-def]
 @compiled
 def narrow(values, peak, into):  # type: ignore[no-untyped-def]
     return exp_narrow(values.ctypes.data, values.shape[0], peak, into.ctypes.data)
+
+
+def narrowed_all(values, into):  # type: ignore[no-untyped-def]
+    for start in range(0, values.shape[0], LANES):
+        narrow_vector(values.ctypes.data + 4 * start, into.ctypes.data + 2 * start)
+
+
+def _narrow_vector(_context: Any, values: Any, into: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        halves, _ = fused.narrow(builder, fused.loaded(builder, arguments[0], ir.Constant(ir.IntType(64), 0), LANES))
+        builder.store(halves, builder.inttoptr(arguments[1], halves.type.as_pointer()), align=2)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
+
+
+narrow_vector: Any = intrinsic(_narrow_vector)
 
 
 def floats(count: int, seed: int, scale: float = 1.0) -> NDArray[np.float32]:
@@ -108,11 +134,31 @@ def test_exp_is_close_from_the_smallest_to_the_largest() -> None:
         near = np.abs(values - peak) < 10
         np.testing.assert_allclose(found[near], exact[near], rtol=2e-5)
         np.testing.assert_allclose(summed, found.sum(dtype=np.float64), rtol=1e-5)
-    far = np.full(FOLDED, -1e30, np.float32)
-    far[0] = 1e4
-    assert np.isfinite(exp(far, np.float32(0)))
-    assert far[1] < 1e-30
-    assert exp(far[:0], np.float32(0)) == 0
+    assert exp(values[:0], np.float32(0)) == 0
+
+
+@pytest.mark.parametrize("number", [87.0, 88.0, 89.0, 100.0, 177.446, 178.0, 300.0, 1e4, 2e4, 3e38])
+def test_exp_is_held_between_the_smallest_and_the_largest(number: float) -> None:
+    far = np.full(FOLDED, -number, np.float32)
+    far[0] = number
+    summed, most = exp(far, np.float32(0)), math.exp(min(number, 126 * math.log(2)))
+    np.testing.assert_allclose([summed, far[0]], most, rtol=2e-4)
+    np.testing.assert_allclose(far[1:], 1 / most, rtol=2e-4)
+
+
+@pytest.mark.parametrize("dots", sorted({False, DOTS}))
+def test_narrowing_is_to_the_nearest_and_of_two_as_near_to_the_even_one(
+    dots: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fused, "DOTS", dots)
+    high = np.arange(0x3F80, 0x3F84, dtype=np.uint32)
+    low = np.array([0x0000, 0x7FFF, 0x8000, 0x8001], np.uint32)
+    bits = np.concatenate([(high[:, None] << 16 | low).ravel(), (high[:, None] << 16 | low).ravel() | 0x80000000])
+    numbers = np.concatenate([bits.view(np.float32), np.array([0.0, -0.0, 1e38, -3.38e38] * 4, np.float32)])
+    into = np.empty(len(numbers), np.uint16)
+    numba.njit(narrowed_all)(numbers, into)
+    assert (into == torch.from_numpy(numbers).bfloat16().view(torch.uint16).numpy()).all()
+    assert [narrowed(number) for number in numbers] == into.tolist()
 
 
 def test_exponentials_narrowed_are_the_nearest_and_their_sum_is_theirs() -> None:

@@ -16,12 +16,14 @@ import pytest
 import torch
 
 from medusa_core.acceptance.greedy import GreedyRule
-from medusa_core.backbone import products
+from medusa_core.backbone import kernels, products
 from medusa_core.backbone.base import BatchBackbone
 from medusa_core.backbone.block_cache import BlockCache
 from medusa_core.backbone.calibration import measure
 from medusa_core.backbone.cost import cost_key
+from medusa_core.backbone.fetching import NOTHING
 from medusa_core.backbone.int8 import Int8Backbone, unsupported_reason
+from medusa_core.backbone.int8_pass import gates_ahead
 from medusa_core.backbone.lean import FAMILIES, LeanBackbone
 from medusa_core.backbone.load import make_spec
 from medusa_core.drafters.base import Drafter
@@ -297,6 +299,72 @@ def test_odd_sizes_are_exact_too(threads: int) -> None:
             assert torch.equal(alone[0], together[node])
     finally:
         torch.set_num_threads(before)
+
+
+def wide_model(head_dim: int) -> Any:
+    """Heads of whole registers, and biases where queries, keys and values are made."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(
+        vocab_size=256,
+        hidden_size=128,
+        intermediate_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+    )
+    config.head_dim = head_dim
+    torch.manual_seed(5)
+    model = Qwen2ForCausalLM(config).eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+        parameter.normal_(0, 0.2 if parameter.dim() > 1 else 0.5)
+    return model
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("head_dim", [32, 64, 96])
+@torch.inference_mode()
+def test_heads_that_fill_registers_are_exact_and_close(head_dim: int, threads: int) -> None:
+    model, before = wide_model(head_dim), torch.get_num_threads()
+    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "wide"), keep_model=True)
+    expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
+    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "wide"))
+    torch.set_num_threads(threads)
+    try:
+        cache, tree, tokens = backbone.new_cache(), grown(9, 2), list(range(9))
+        found = read(backbone, PROMPT, cache)[:, :128]
+        assert (found - expected).norm() / expected.norm() < 0.12
+        together = read(backbone, tokens, cache, tree)
+        for node in range(9):
+            cache.crop(len(PROMPT))
+            for step in tree.path(node):
+                alone = read(backbone, [tokens[step]], cache)
+            assert torch.equal(alone[0], together[node])
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+def test_what_is_asked_for_ahead_is_each_workers_own_share_of_gate_and_up(workers: int) -> None:
+    weights = int8()._weights
+    of_layer, width = weights.gate_up.weights[1], weights.down.factors.shape[1]
+    start, block = of_layer.ctypes.data, of_layer.strides[0]
+    asked = []
+    for worker in range(workers):
+        first, last, up_first, up_last = gates_ahead(1, weights, worker, workers)
+        assert (up_first - first, up_last - last) == (width // products.HERE.block * block,) * 2
+        own = kernels.own_columns(width, worker, workers)
+        assert (first - start, last - start) == tuple(column // products.HERE.block * block for column in own)
+        asked += [*range(first, last, block), *range(up_first, up_last, block)]
+    assert sorted(asked) == [start + i * block for i in range(len(of_layer))]
+
+
+def test_where_gate_and_up_share_a_block_nothing_is_asked_for_ahead() -> None:
+    model = odd_model()
+    weights = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "odd"))._weights
+    assert gates_ahead(0, weights, 0, 2) == NOTHING
 
 
 @torch.inference_mode()

@@ -58,6 +58,27 @@ def test_they_are_close_to_the_heads_they_were_made_from(
         made.state_dict()
 
 
+@pytest.mark.parametrize("sizes", [1.0, 90.0, 178.0, 1000.0])
+@torch.inference_mode()
+def test_states_of_any_size_are_gated_as_silu_does(backbone: Int8Backbone, sizes: float) -> None:
+    vocab, hidden = backbone.output_weight.shape
+    shape = HeadsShape(
+        num_heads=3, num_layers=2, hidden_size=hidden, vocab_size=vocab, draft_vocab_size=vocab, shared_output=True
+    )
+    heads = build_heads("medusa", shape, backbone.output_weight.float(), backbone.embedding_weight.float(), None)
+    generator = torch.Generator().manual_seed(3)
+    for parameter in heads.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) / hidden**0.5)
+    made, scale, roots = Int8Heads(heads, backbone), torch.ones(3, 1), torch.tensor([9])
+    states = sizes * torch.randn(1, hidden, generator=generator)
+    if sizes > 1:
+        assert (states[0] @ next(iter(heads.parameters()))[0].mT).min() < -88, "where exp of a float32 ends"
+    probabilities, places = made.likeliest(states[0], roots, scale, 8)
+    one_by_one, best = MedusaHeads.likeliest(made, states[0], roots, scale, 8)
+    torch.testing.assert_close(probabilities, one_by_one, atol=1e-5, rtol=1e-3)
+    assert torch.equal(places[:, 0], best[:, 0])
+
+
 @pytest.mark.parametrize(("heads_count", "draft"), [(1, 33), (5, 17), (7, 256), (2, 264)])
 @torch.inference_mode()
 def test_guesses_do_not_depend_on_how_many_work(backbone: Int8Backbone, heads_count: int, draft: int) -> None:
