@@ -9,7 +9,6 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ import torch
 from medusa_core.acceptance.greedy import GreedyRule
 from medusa_core.backbone import kernels, products
 from medusa_core.backbone.base import BatchBackbone
-from medusa_core.backbone.block_cache import BlockCache
-from medusa_core.backbone.calibration import measure
 from medusa_core.backbone.cost import cost_key
 from medusa_core.backbone.fetching import NOTHING
 from medusa_core.backbone.int8 import Int8Backbone, unsupported_reason
@@ -35,39 +32,7 @@ from medusa_core.state import State
 from medusa_core.testing import ScriptedDrafter
 from medusa_core.tiny import tiny_model, tiny_tokenizer
 from medusa_core.tree import Tree
-
-PROMPT = [(i * 37) % 256 for i in range(70)]  # over a block of keys
-
-
-def varied(family: str) -> Any:
-    """A tiny model whose norms have weights that differ: with ones, a lost or swapped norm would show in nothing."""
-    model, generator = tiny_model(family, context=512), torch.Generator().manual_seed(8)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1 and parameter.eq(1).all():
-                parameter.uniform_(0.5, 1.5, generator=generator)
-    return model
-
-
-@functools.cache
-def int8(family: str = "llama", *, measured: bool = True) -> Int8Backbone:
-    model = varied(family)
-    sizes = measure(model, [PROMPT[:9]]) if measured else None
-    return Int8Backbone(model, make_spec(model, tiny_tokenizer(), f"tiny {family}"), sizes)
-
-
-@torch.inference_mode()
-def read(backbone: Int8Backbone, tokens: list[int], cache: BlockCache, tree: Tree | None = None) -> torch.Tensor:
-    """Hidden states and logits side by side."""
-    depths = list(range(len(tokens))) if tree is None else list(tree.depths)
-    mask = None if tree is None else torch.tensor(tree.mask)
-    hidden = backbone.forward(torch.tensor(tokens), cache.length + torch.tensor(depths), mask, cache)
-    return torch.cat((hidden, backbone.logits(hidden)), dim=-1)
-
-
-def grown(nodes: int, seed: int) -> Tree:
-    rng = random.Random(seed)
-    return Tree(tuple(rng.randrange(max(0, i - 6), i) if i else 0 for i in range(nodes)))
+from tests.core.backbone.int8_models import PROMPT, grown, int8, odd_model, read, varied, wide_model
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 8, 16, 33, 64])
@@ -256,85 +221,21 @@ def test_measured_times_do_not_outlive_the_kernels(monkeypatch: pytest.MonkeyPat
     assert cost_key(int8(), "int8", "none") != before
 
 
-def odd_model() -> Any:
-    """Sizes that no block divides, so that one worker has all columns; and seven queries to a key."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=256,
-        hidden_size=84,
-        intermediate_size=100,
-        num_hidden_layers=2,
-        num_attention_heads=7,
-        num_key_value_heads=1,
-        head_dim=8,
-        max_position_embeddings=512,
-    )
-    torch.manual_seed(4)
-    model = LlamaForCausalLM(config).eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-        parameter.normal_(0, 0.2) if parameter.dim() > 1 else parameter.uniform_(0.5, 1.5)
-    return model
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@torch.inference_mode()
-def test_odd_sizes_are_exact_too(threads: int) -> None:
-    model, before = odd_model(), torch.get_num_threads()
-    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "odd"), keep_model=True)
-    expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
-    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "odd"))
-    torch.set_num_threads(threads)
-    try:
-        cache, tree = backbone.new_cache(), grown(9, 2)
-        found = read(backbone, PROMPT, cache)[:, :84]
-        assert (found - expected).norm() / expected.norm() < 0.12
-        tokens = list(range(9))
-        together = read(backbone, tokens, cache, tree)
-        for node in (4, 8):
-            cache.crop(len(PROMPT))
-            for step in tree.path(node):
-                alone = read(backbone, [tokens[step]], cache)
-            assert torch.equal(alone[0], together[node])
-    finally:
-        torch.set_num_threads(before)
-
-
-def wide_model(head_dim: int) -> Any:
-    """Heads of whole registers, and biases where queries, keys and values are made."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=256,
-        hidden_size=128,
-        intermediate_size=192,
-        num_hidden_layers=2,
-        num_attention_heads=6,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-    )
-    config.head_dim = head_dim
-    torch.manual_seed(5)
-    model = Qwen2ForCausalLM(config).eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-        parameter.normal_(0, 0.2 if parameter.dim() > 1 else 0.5)
-    return model
+_SHAPED = {"odd": odd_model} | {f"heads of {size}": functools.partial(wide_model, size) for size in (32, 64, 96)}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("head_dim", [32, 64, 96])
+@pytest.mark.parametrize("shape", _SHAPED)
 @torch.inference_mode()
-def test_heads_that_fill_registers_are_exact_and_close(head_dim: int, threads: int) -> None:
-    model, before = wide_model(head_dim), torch.get_num_threads()
-    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), "wide"), keep_model=True)
+def test_other_shapes_are_exact_and_close_too(shape: str, threads: int) -> None:
+    model, before = _SHAPED[shape](), torch.get_num_threads()
+    exact = LeanBackbone(model, make_spec(model, tiny_tokenizer(), shape), keep_model=True)
     expected = exact.forward(torch.tensor(PROMPT), torch.arange(70), None, exact.new_cache())
-    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), "wide"))
+    backbone = Int8Backbone(model, make_spec(model, tiny_tokenizer(), shape))
     torch.set_num_threads(threads)
     try:
         cache, tree, tokens = backbone.new_cache(), grown(9, 2), list(range(9))
-        found = read(backbone, PROMPT, cache)[:, :128]
+        found = read(backbone, PROMPT, cache)[:, : expected.shape[1]]
         assert (found - expected).norm() / expected.norm() < 0.12
         together = read(backbone, tokens, cache, tree)
         for node in range(9):
