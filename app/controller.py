@@ -214,6 +214,7 @@ class Controller(QObject):
         {
             Way.LOAD_AGAIN: self.load,
             Way.ASK_AGAIN: self.replies.ask_again,
+            Way.NEW_CHAT: self.new_chat,
             Way.OPEN_SETTINGS: self.open_settings,
             Way.SAVE_AGAIN: self.saving.try_again,
             Way.OPEN_FOLDER: self.open_folder,

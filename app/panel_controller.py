@@ -31,6 +31,7 @@ from medusa_core.model_info import Measured
 
 _PROVING = "The last question runs again without drafting."
 _NO_MODEL = "No model is loaded."
+_ENOUGH_STEPS = 16  # of a reply, to tell its speed
 _BUSY = "The model is busy; wait for the end of the reply, or stop it."
 _OTHER_REPLY = "Only the last reply can be run again: ask it anew, or regenerate it."
 _NO_END = "The last reply broke off; there is nothing to compare."
@@ -50,6 +51,7 @@ class PanelController(QObject):
         self._claim = Claim.SAMPLED
         self._drafted: Run | None = None
         self._plain = ReplyMetrics()  # of the run without drafting, as far as it has come
+        self._proved: tuple[ChatModel, float] | None = None  # how fast the last proof wrote without drafting
         self._panel.set_examples([recordings.title_of(path) for path in recordings.examples()])
         self._connect()
         self.refresh()
@@ -81,13 +83,26 @@ class PanelController(QObject):
             self._controller.stop()
         measured = Measured() if model is None else model.info.measured
         pages = self._panel.pages
-        pages.set_measured(measured, measured.plain_tokens_per_second)
+        plain = self._speed_without_drafting()
+        pages.set_measured(measured, plain or measured.plain_tokens_per_second, of_a_reply=plain > 0)
         pages.set_sampled(self._is_sampled())
         busy = "" if phase is Phase.READY else (_NO_MODEL if model is None else _BUSY)
         self._panel.set_steering(busy)
         self._page.set_ready(busy or self._why_not_prove())
         if phase is not Phase.REPLYING:
             pages.expectation.set_conversation(self._conversation())
+
+    def _speed_without_drafting(self) -> float:
+        """Tokens per second of the last reply that this model wrote so: shown, or run for a proof; 0: there is none."""
+        model, asked = self._controller.model, self._controller.replies.asked
+        if asked is not None and asked.config.drafter == "none":
+            metrics = ReplyMetrics()
+            for event in self._events_of(asked):
+                if isinstance(event, Step):
+                    metrics.add(event)
+            if metrics.steps >= _ENOUGH_STEPS:
+                return metrics.tokens_per_second
+        return self._proved[1] if self._proved is not None and self._proved[0] is model else 0.0
 
     def _is_sampled(self) -> bool:
         turns, shown = self._controller.turns, self._controller.replies.shown_turn
@@ -160,10 +175,9 @@ class PanelController(QObject):
         self._proving = None
         if isinstance(result, Proof):
             self._page.show_proof(result)
-            pages = self._panel.pages
-            model = self._controller.model
-            if model is not None and result.plain.tokens_per_second:
-                pages.set_measured(model.info.measured, result.plain.tokens_per_second)
+            if self._controller.model is not None:
+                self._proved = (self._controller.model, result.plain.tokens_per_second)
+            self.refresh()
         else:
             self._page.end(result.message if isinstance(result, Failure) else CANCELLED)
 

@@ -19,7 +19,7 @@ from app.throttle import Throttle
 from app.views.notices import Notice, Topic, Way
 from app.worker import Failure, Worker
 from medusa_core.config import DecodingConfig, SamplingAcceptance
-from medusa_core.events import Event, Finished, Prefilled, Step
+from medusa_core.events import Event, Finished, Prefilled, Step, StopReason
 
 Written = tuple[tuple[int, ...] | str, ...]
 
@@ -259,6 +259,10 @@ class ReplyController(QObject):
         if kept and isinstance(kept[-1], Finished):
             with self._saving.guarded():
                 self.transcript.finish(state_after(kept[-1].reason), str(kept[-1].reason))
+            if kept[-1].reason is StopReason.CONTEXT_FULL:
+                self._views.notices.tell(
+                    Notice(Topic.REPLY, kept[-1].message, ways=(Way.NEW_CHAT, Way.OPEN_SETTINGS), is_error=False)
+                )
         self.facts_changed.emit()
 
     def _begin_inside(self, opened: str) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QLabel, QPushButton, QVBoxLa
 
 from app.theme import Theme
 
+_WIDTH = 560  # px
 _WHAT = (
     "A local language model answers; its Medusa heads guess several tokens ahead, and one pass of the model checks "
     "all guesses at once. Everything runs on this computer."
@@ -32,8 +33,9 @@ KEYS = (
     ("Ctrl+E", "Go to the acceptance rule; ↑ ↓ choose"),
     ("Ctrl+T", "Tint drafted words, or not"),
     ("F9", "Show or fold the decoding panel"),
-    ("← →", "In the panel: previous or next step"),
+    ("← →  Home  End", "In the panel: previous or next step, the first, the newest"),
     ("↑ ↓  Enter", "In the tree: another node, and what can be done with it"),
+    ("+ −  0", "In the tree: zoom, and fit again"),
     ("Click, or Enter", "On a word of a reply: show the step that wrote it"),
     ("Ctrl+M", "Models: get, import, switch, remove"),
     ("Ctrl+H", "Train heads for the loaded model"),
@@ -61,7 +63,7 @@ class AboutDialog(QDialog):
         close.clicked.connect(self.accept)
         close.setDefault(True)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        self.setFixedWidth(560)
+        self.setFixedSize(_WIDTH, column.heightForWidth(_WIDTH))  # of wrapped lines Qt takes too little by itself
 
 
 def _paragraph(text: str) -> QLabel:

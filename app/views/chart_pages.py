@@ -107,10 +107,10 @@ class ChartPages(QWidget):
         for part in (self.speed, self.acceptance, self.lengths, self.times, self.expectation, self.proof):
             part.set_theme(theme)
 
-    def set_measured(self, measured: Measured, plain_tokens_per_second: float) -> None:
-        """What is known of the machine and the heads; the plain speed may be a reply's own, where it was run."""
+    def set_measured(self, measured: Measured, plain_tokens_per_second: float, *, of_a_reply: bool = False) -> None:
+        """What is known of the machine and the heads; the plain speed may be a reply's own, where one was run."""
         self._measured = measured
-        self.speed.set_plain(plain_tokens_per_second)
+        self.speed.set_plain(plain_tokens_per_second, of_a_reply=of_a_reply)
         self.expectation.set_measured(measured, plain_tokens_per_second)
         self._draw()
 

@@ -93,7 +93,7 @@ class SpeedChart(QWidget):
         self._newest = self._plot.plot(symbol="o", symbolSize=7, antialias=True)
         self._marker = pg.InfiniteLine(angle=90)
         self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
-        options = {"position": 0.99, "anchors": [(1, 1), (1, 0)]}
+        options = {"position": 0.99, "anchors": [(1, 0), (1, 1)]}  # below it in the upper half, above it in the lower
         self._plain = pg.InfiniteLine(angle=0, label="plain", labelOpts=options)
         self._plain.label.setFont(small_font())
         self._plain_speed = 0.0
@@ -126,15 +126,23 @@ class SpeedChart(QWidget):
         for line in self._lines:
             line.setPen(pg.mkPen(theme.line, width=1))
 
-    def set_plain(self, tokens_per_second: float) -> None:
-        """How fast plain decoding is here, as a dashed line; 0: nobody knows."""
+    def set_plain(self, tokens_per_second: float, *, of_a_reply: bool = False) -> None:
+        """How fast plain decoding is here, as a dashed line; 0: nobody knows.
+
+        `of_a_reply`: a reply was written without drafting so fast; else one pass a token would bring it, at most.
+        """
         self._plain_speed = tokens_per_second
         self._plain.setVisible(tokens_per_second > 0)
         if tokens_per_second > 0:
             self._plain.setValue(tokens_per_second)
-            self._plain.label.setFormat(f"plain {tokens_per_second:.0f}")
+            self._plain.label.setFormat(f"plain {'' if of_a_reply else '≤ '}{tokens_per_second:.0f}")
             self._fit_axes(self._plain_speed, 0.0)
-        plain = f"Dashed: {tokens_per_second:.1f} tokens/s, one token a step without drafting, as measured here."
+        what = (
+            "as a reply without drafting was written here"
+            if of_a_reply
+            else "at most, without drafting: one pass a token, as passes alone were measured here. Prove it measures it"
+        )
+        plain = f"Dashed: {tokens_per_second:.1f} tokens/s, {what}."
         self.setToolTip(plain if tokens_per_second > 0 else "")
 
     @property

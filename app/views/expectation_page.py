@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app import expectation
 from app.expectation import MOST_CANDIDATES, Expectation
 from app.theme import Theme
+from app.views.figures_line import grouped
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.model_info import Measured
 
@@ -209,7 +210,7 @@ class ExpectationPage(QWidget):
         }
         for key, text in texts.items():
             self._figures[key].setText(text)
-        nodes = f"{shown.nodes:,} draft node" + ("s" if shown.nodes != 1 else "")
+        nodes = f"{grouped(shown.nodes)} draft node" + ("s" if shown.nodes != 1 else "")
         cost = f"a step takes {shown.overhead(self._measured):.2f} plain steps here"
         self._note.setText(f"Full tree: {nodes}; {cost if known else 'what a step costs here was not measured'}.")
 

@@ -32,6 +32,7 @@ class Way(Enum):
 
     LOAD_AGAIN = "Try again"
     ASK_AGAIN = "Ask again"
+    NEW_CHAT = "New chat"
     OPEN_SETTINGS = "Open settings"
     SAVE_AGAIN = "Save again"
     OPEN_FOLDER = "Open folder"

@@ -26,6 +26,7 @@ from medusa_core.events import Event, Finished, Prefilled, Step
 
 EMPTY = "Send a message: the tree of guesses behind every step of the reply is drawn here."
 READING = "Reading the prompt …"
+NO_STEPS = "Nothing was decoded in this reply."
 WAITING = "The prompt is read; waiting for the first step …"
 NO_STEERING = "There is no model to go on with."
 WALK_KEYS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End)
@@ -332,6 +333,9 @@ class DecodingPanel(QWidget):
 
     def _show_finished(self, event: Finished) -> None:
         self._write_figures(reply_line(event))
+        if not self._steps:
+            self._message = NO_STEPS
+            self._tree.clear(self._reason or NO_STEPS)
 
     def _write_figures(self, reply_line: str = "") -> None:
         # Always two lines, so that the end of a reply moves nothing above them.

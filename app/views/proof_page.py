@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 
 from app.proof import PROMISES, Claim, Proof
 from app.theme import Theme, token_font, ui_font
+from app.views.figures_line import counted
 from app.views.tree_paint import space_mark
-from app.views.tree_words import counted, visible
+from app.views.tree_words import visible
 from medusa_core.model_info import Weight
 
 WHAT = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.views.tree_words import counted, duration
+from app.views.figures_line import counted, grouped
+from app.views.tree_words import duration
 from medusa_core.events import Finished, Prefilled, StopReason
 
 ENDINGS = {
@@ -15,7 +16,7 @@ ENDINGS = {
 
 def prompt_line(event: Prefilled) -> str:
     """How long the prompt was, and how long it took."""
-    kept = f", {event.reused_tokens:,} of them kept from before" if event.reused_tokens else ""
+    kept = f", {grouped(event.reused_tokens)} of them kept from before" if event.reused_tokens else ""
     return f"Prompt {counted(event.prompt_tokens, 'token')}{kept} · read in {duration(event.seconds)}"
 
 

@@ -6,11 +6,12 @@ Both take figures that were computed elsewhere. Knows nothing of trees or of whi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QBrush, QColor
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
@@ -20,6 +21,8 @@ MOST_COLUMNS = 96  # of the stack: beyond that, one column is the mean of severa
 PARTS = ("draft", "verify", "accept")
 _FIRST_TOP_MS = 10.0
 _FIRST_SPAN = 12  # columns
+_LABEL_GAP_PX = 6.0
+_LEAST_TOLD = 0.005  # of a share, which would read 0 % below it
 _PATTERNS = {
     "draft": Qt.BrushStyle.BDiagPattern,
     "verify": Qt.BrushStyle.SolidPattern,
@@ -80,15 +83,33 @@ class LengthHistogram(QWidget):
             label.setFont(small_font())
             self._plot.addItem(label, ignoreBounds=True)
             self._labels.append(label)
+        widest = QFontMetricsF(small_font()).horizontalAdvance("88 %") + _LABEL_GAP_PX
+        room = max(self._plot.width() - widest / 2, widest)  # half a label stands left of the first column
+        apart = max(ceil((columns - 0.5) * widest / room), 1)  # columns from label to label
+        labelled = spaced(shares, apart)
         for number, label in enumerate(self._labels):
-            label.setVisible(number < len(shares))
-            if number < len(shares):
+            label.setVisible(number in labelled)
+            if number in labelled:
                 label.setText(f"{100 * shares[number]:.0f} %")
                 label.setPos(number, shares[number])
-        self._plot.getAxis("bottom").setTicks([[(number, str(number)) for number in range(columns)]])
-        self._plot.setRange(xRange=(-0.5, columns - 0.5), yRange=(0, 1.45 * max((0.4, *shares))), padding=0)
+        self._plot.getAxis("bottom").setTicks([[(number, str(number)) for number in range(0, columns, apart)]])
+        self._plot.setRange(xRange=(-0.5 * apart, columns - 0.5), yRange=(0, 1.45 * max((0.4, *shares))), padding=0)
         spoken = ", ".join(f"{number}: {100 * share:.0f} %" for number, share in enumerate(shares))
         self.setAccessibleDescription(spoken)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many labels as there is room for now."""
+        super().resizeEvent(event)
+        self.show_shares(self._shares)
+
+
+def spaced(shares: Sequence[float], apart: int) -> set[int]:
+    """Which of the shares are told in figures: the largest, so many columns apart; none that would read 0 %."""
+    told: set[int] = set()
+    for number in sorted(range(len(shares)), key=lambda number: -shares[number]):
+        if shares[number] >= _LEAST_TOLD and all(abs(number - other) >= apart for other in told):
+            told.add(number)
+    return told
 
 
 class TimeChart(QWidget):

@@ -12,7 +12,6 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QVariantA
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
-    QColor,
     QFocusEvent,
     QHelpEvent,
     QKeyEvent,
@@ -24,10 +23,19 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QStyle, QToolButton, QToolTip, QWidget
 
-from app.theme import Theme, token_font, ui_font
+from app.theme import Theme, token_font
 from app.views import tree_words as words
-from app.views.tree_layout import Box, Extent, Grid, Slot, fit, reading_order, slots_of
-from app.views.tree_paint import KEY_LINE_PX, paint_heads, paint_key, paint_ring, paint_tree, space_mark
+from app.views.tree_layout import Box, Extent, Grid, Slot, depth_beyond, fit, reading_order, slots_of
+from app.views.tree_paint import (
+    KEY_LINE_PX,
+    paint_beyond,
+    paint_heads,
+    paint_key,
+    paint_message,
+    paint_ring,
+    paint_tree,
+    space_mark,
+)
 from medusa_core.events import Node, Step
 
 HEAD_PX = 36.0  # the column heads
@@ -282,8 +290,11 @@ class TreeView(QWidget):
         self.fit()
 
     def zoom_by(self, factor: float) -> None:
-        """Zoom about the middle."""
-        self._zoom_about(QPointF(self.rect().center()), factor)
+        """Zoom about the node that is pointed at, or the middle."""
+        pointed = self._step is not None and 0 <= self.pointed < len(self._step.nodes)
+        box = self.boxes()[self.pointed] if pointed else None
+        point = QPointF(self.rect().center()) if box is None else QPointF(box.x + box.width / 2, box.middle)
+        self._zoom_about(point, factor)
 
     def _zoom_about(self, point: QPointF, factor: float) -> None:
         zoom = min(max(self._zoom * factor, ZOOM_LIMITS[0]), ZOOM_LIMITS[1])
@@ -313,14 +324,16 @@ class TreeView(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._step is None:
-            self._paint_message(painter)
+            paint_message(painter, self._theme, QRectF(self.rect()), self._message)
             return
         paint_heads(painter, self._theme, self._columns(), (1.0, *self._acceptance))  # the root is always kept
+        boxes = self.boxes()
+        if beyond := depth_beyond(self._step.nodes, boxes, self.width()):
+            paint_beyond(painter, self._theme, self.width(), beyond)
         room = QRectF(0, HEAD_PX, self.width(), self.height() - HEAD_PX - KEY_PX)
         painter.setClipRect(room.adjusted(0, -RING_PX, 0, RING_PX))
         if self.fading:
             painter.setOpacity(self._fade.currentValue())
-        boxes = self.boxes()
         paint_tree(painter, self._step, boxes, self._theme, self._zoom)
         painter.setOpacity(1.0)
         if self._selected >= 0:
@@ -332,9 +345,3 @@ class TreeView(QWidget):
         grid, dx = self.grid(), self._offset.x()
         boxes = (grid.box(Slot(column, 0)) for column in range(self._extent.columns))
         return [Box(box.x + dx, box.y, box.width, box.height) for box in boxes]
-
-    def _paint_message(self, painter: QPainter) -> None:
-        painter.setFont(ui_font())
-        painter.setPen(QColor(self._theme.text_muted))
-        room = QRectF(self.rect()).adjusted(24, 24, -24, -24)
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap), self._message)

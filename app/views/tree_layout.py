@@ -100,6 +100,11 @@ def slots_of(nodes: Sequence[Node]) -> tuple[Slot, ...]:
     return tuple(Slot(node.depth, row) for node, row in zip(nodes, rows, strict=True))
 
 
+def depth_beyond(nodes: Sequence[Node], boxes: Sequence[Box], width: float) -> int:
+    """How deep the nodes reach whose chips end beyond `width`; 0: all are in sight."""
+    return max((node.depth for node, box in zip(nodes, boxes, strict=True) if box.right > width + MARGIN), default=0)
+
+
 def reading_order(nodes: Sequence[Node], slots: Sequence[Slot]) -> list[int]:
     """Every node, each followed by what grows from it, upper branches first: the order in which a tree is read."""
     children: dict[int, list[int]] = {}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from app.theme import Theme, small_font, token_font
+from app.theme import Theme, small_font, token_font, ui_font
 from app.views import tree_words as words
 from app.views.tree_layout import MARGIN, Box
 from medusa_core.events import Node, NodeState, Source, Step
@@ -151,6 +151,25 @@ def paint_heads(painter: QPainter, theme: Theme, columns: Sequence[Box], shares:
         painter.drawText(rect, Qt.AlignmentFlag.AlignLeft, words.column_head(depth))
         painter.setPen(QColor(theme.text))
         painter.drawText(rect.translated(0, line), Qt.AlignmentFlag.AlignLeft, f"{100 * share:.0f} %")
+
+
+def paint_message(painter: QPainter, theme: Theme, room: QRectF, message: str) -> None:
+    """A sentence in the middle, where there is no tree."""
+    painter.setFont(ui_font())
+    painter.setPen(QColor(theme.text_muted))
+    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+    painter.drawText(room.adjusted(24, 24, -24, -24), int(flags), message)
+
+
+def paint_beyond(painter: QPainter, theme: Theme, width: float, depth: int) -> None:
+    """In the upper right corner: the tree goes on to the right, so many tokens ahead."""
+    painter.setFont(small_font())
+    metrics, text = QFontMetricsF(painter.font()), f"… {words.column_head(depth)} ▸"
+    wide = metrics.horizontalAdvance(text) + 2 * TEXT_INSET
+    room = QRectF(width - wide, 0, wide, 2 * metrics.lineSpacing())
+    painter.fillRect(room, QColor(theme.surface))
+    painter.setPen(QColor(theme.text))
+    painter.drawText(room, int(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight), text)
 
 
 def paint_key(painter: QPainter, theme: Theme, middle: float) -> None:

@@ -9,6 +9,7 @@ import html
 import re
 import textwrap
 
+from app.views.figures_line import counted
 from medusa_core.events import Node, NodeState, Source, Step
 
 _NOTE_WIDTH = 56  # characters in a line of a tooltip
@@ -69,11 +70,6 @@ def timing(step: Step) -> str:
     """Where the step's time went."""
     parts = (("draft", step.draft_seconds), ("verify", step.verify_seconds), ("accept", step.accept_seconds))
     return " · ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: "1 token", "3 tokens"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def duration(seconds: float) -> str:

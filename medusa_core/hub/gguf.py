@@ -240,7 +240,7 @@ def _refusing_unreadable(gguf: Path) -> Iterator[None]:
             f"Not enough memory to read {gguf.name}: close other programs, or choose a smaller model."
         ) from error
     except Exception as error:  # the tokenizers library raises plain Exception for a file it cannot use
-        reason = str(error).strip().split("\n")[0]
+        reason = str(error).strip().split("\n")[0].rstrip(".")
         raise ModelUnsupported(
             f"{gguf.name} could not be read as a GGUF model: {reason}. The file may be damaged or of a kind that "
             f"transformers does not read; install it again, or choose another model."

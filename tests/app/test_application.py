@@ -7,9 +7,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QToolBar, QWidget
@@ -21,7 +21,7 @@ from app.views.composer import ComposerState
 from app.views.panel import EMPTY
 from app.views.tree import TreeView
 from medusa_core.config import DecodingConfig, SamplingAcceptance, TypicalAcceptance
-from medusa_core.events import Finished, Progress, Step, StopReason
+from medusa_core.events import Finished, Progress, Step
 from medusa_core.testing import ReplayChat, scripted_reply
 
 Start = Callable[..., Application]
@@ -136,21 +136,6 @@ def test_stop_ends_the_reply_within_one_step(
     chat.seconds_per_step = 0
     ask(app)  # and the conversation goes on from the half reply
     assert chat.calls[-1][0][1]["content"] == app.controller.turns[0].answer != ""
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"), [(StopReason.LENGTH, "longest reply"), (StopReason.CONTEXT_FULL, "context is full")]
-)
-def test_the_footer_says_why_a_reply_was_cut(
-    app: Application, ask: Ask, chat: ReplayChat, reason: StopReason, words: str
-) -> None:
-    from dataclasses import replace
-
-    finished = chat.events[-1]
-    assert isinstance(finished, Finished)
-    chat.events = [*chat.events[:-1], replace(finished, reason=reason)]
-    ask(app)
-    assert words in app.views.chat.replies()[0].footer.text().replace("\u00a0", " ")
 
 
 def test_a_new_chat_forgets_the_old_one_even_during_a_reply(
@@ -278,7 +263,6 @@ def test_the_quick_switch_and_the_dialog_agree(app: Application) -> None:
 
 
 def test_why_nothing_is_drafted_is_said_in_the_status_line(app: Application, ask: Ask, chat: ReplayChat) -> None:
-    from dataclasses import replace
 
     reason = app.window.status_line.reason
     chat.events = [

@@ -268,6 +268,35 @@ def test_the_panel_knows_what_was_measured(start_app: Start, ask: Ask) -> None:
     assert pages.expectation.figure("Speed-up over plain decoding", "measured").endswith("×")
 
 
+def test_plain_is_as_fast_as_a_reply_without_drafting_was_and_at_most_as_a_pass_until_then(
+    start_app: Start, ask: Ask, wait_for_rest: Wait
+) -> None:
+    chat = ReplayChat(events=scripted_reply(30))
+    chat.info = replace(chat.info, measured=Measured("A chip", (1, 9, 17), (0.02, 0.03, 0.04), 0.001))
+
+    def opener(*_: object) -> Iterator[object]:
+        yield from ()
+        return chat
+
+    app = start_app(opener)
+    app.controller.change_setting("acceptance", "greedy")
+    speed = app.views.panel.pages.speed
+    ask(app)
+    assert (speed.plain, "at most" in speed.toolTip()) == (pytest.approx(50.0), True)
+    prove(app, wait_for_rest)
+    proved = page(app).bars.speeds[1]
+    assert proved != pytest.approx(50.0)
+    assert (speed.plain, "at most" in speed.toolTip()) == (pytest.approx(proved), False)
+    ask(app)
+    assert speed.plain == pytest.approx(proved), "and of later replies"
+    app.controller.change_setting("drafter", "none")
+    chat.events = scripted_reply(40, nodes=1)
+    ask(app)
+    steps = [event for event in app.controller.turns[-1].events if isinstance(event, Step)]
+    own = sum(len(step.token_ids) for step in steps) / sum(step.seconds for step in steps)
+    assert speed.plain == pytest.approx(own)
+
+
 def _tokens_per_step(app: Application) -> float:
     steps = [event for turn in app.controller.turns for event in turn.events if isinstance(event, Step)]
     return sum(len(step.token_ids) for step in steps) / len(steps)

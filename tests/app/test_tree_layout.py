@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.tree_layout import GUTTER, MARGIN, ROW_PITCH, Extent, Slot, fit, reading_order, slots_of
+from app.views.tree_layout import GUTTER, MARGIN, ROW_PITCH, Extent, Slot, depth_beyond, fit, reading_order, slots_of
 from medusa_core.events import Node, NodeState, Source, Step
 from medusa_core.testing import scripted_reply
 
@@ -151,3 +152,15 @@ def test_a_tree_is_read_branch_by_branch_from_the_top() -> None:
         assert parent == before or slots[parent].column < slots[before].column  # on, or back to an upper node
     children = [index for index in order if index and step.nodes[index].parent == 0]
     assert [slots[index].row for index in children] == sorted(slots[index].row for index in children)
+
+
+def test_what_lies_beyond_the_right_edge_is_told_by_its_depth() -> None:
+    nodes = tree([max(depth - 1, 0) for depth in range(20)])
+    slots = slots_of(nodes)
+    grid = fit(Extent().grown(slots), 388, 300)
+    boxes = [grid.box(slot) for slot in slots]
+    assert grid.size(Extent().grown(slots))[0] > 388
+    assert depth_beyond(nodes, boxes, 388) == 19
+    assert depth_beyond(nodes[:6], boxes[:6], 388) == 0
+    panned = [replace(box, x=box.x - boxes[-1].right + 388) for box in boxes]
+    assert depth_beyond(nodes, panned, 388) == 0

@@ -123,10 +123,27 @@ def test_plain_decoding_is_a_dashed_line_within_the_axis(chart: SpeedChart) -> N
     assert chart.top == 160.0
     chart.clear()
     assert chart.top == 160.0  # the line stays
-    assert "95.0 tokens/s" in chart.toolTip()
+    assert "95.0 tokens/s, at most, without drafting" in chart.toolTip()
+    assert chart._plain.label.format == "plain ≤ 95"
+    chart.set_plain(81.0, of_a_reply=True)
+    assert "81.0 tokens/s, as a reply without drafting was written" in chart.toolTip()
+    assert chart._plain.label.format == "plain 81"
     chart.set_plain(0.0)
     assert not chart._plain.isVisible()
     assert chart.plain == 0.0
+
+
+@pytest.mark.parametrize("speed", [30.0, 75.0, 85.0, 155.0])
+def test_the_dashed_lines_label_is_whole_wherever_the_line_is(chart: SpeedChart, speed: float, qtbot: QtBot) -> None:
+    chart.resize(388, 110)
+    chart.show()
+    qtbot.waitExposed(chart)
+    chart.set_plain(155.0)  # the axis reaches to 160
+    chart.set_plain(speed)
+    chart.grab()
+    label = chart._plain.label
+    drawn = label.mapRectToScene(label.boundingRect())
+    assert chart._plot.sceneRect().contains(drawn)
 
 
 def test_it_takes_another_theme(chart: SpeedChart) -> None:

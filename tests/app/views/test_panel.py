@@ -20,7 +20,7 @@ from app.views.step_bar import StepBar
 from app.views.step_charts import LengthHistogram, TimeChart
 from app.views.step_table import StepTable
 from app.views.tree import TreeView
-from medusa_core.events import Event, Finished, NodeState, Source, Step, Verdict
+from medusa_core.events import Event, Finished, NodeState, Source, Step, StopReason, Verdict
 from medusa_core.metrics import ReplyMetrics
 from medusa_core.testing import scripted_reply
 
@@ -321,3 +321,13 @@ def test_all_that_is_known_of_a_guess_has_room_under_the_tree(panel: DecodingPan
         qtbot.keyClick(tree(panel), Qt.Key.Key_Down)
     assert "Needed: more than 8.7 %" in said(panel)
     assert panel._details.heightForWidth(panel._details.width()) <= panel._details.height()
+
+
+def test_a_reply_that_ends_without_a_step_no_longer_reads_the_prompt(panel: DecodingPanel) -> None:
+    finished = REPLY[-1]
+    assert isinstance(finished, Finished)
+    panel.begin_reply()
+    assert tree(panel)._message == panel_module.READING
+    panel.show_events([replace(finished, steps=0, tokens=0, reason=StopReason.CONTEXT_FULL)])
+    assert tree(panel)._message == panel_module.NO_STEPS
+    assert "context full" in said(panel)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.theme import load_themes
-from app.views.step_charts import MOST_COLUMNS, LengthHistogram, TimeChart
+from app.views.step_charts import MOST_COLUMNS, LengthHistogram, TimeChart, spaced
 
 LIGHT, DARK = load_themes()["light"], load_themes()["dark"]
 
@@ -75,3 +77,28 @@ def test_both_take_another_theme(lengths: LengthHistogram, times: TimeChart) -> 
         image = chart.grab().toImage()
         colours = {image.pixelColor(x, y).name() for x in range(0, 388, 2) for y in range(40, 150, 2)}
         assert DARK.surface in colours
+
+
+@pytest.mark.parametrize("columns", [5, 12, 24, 65])
+def test_labels_keep_apart_and_within_the_chart_however_many_there_are(lengths: LengthHistogram, columns: int) -> None:
+    lengths.resize(388, 120)
+    shares = [0.41 / (1 + number) for number in range(columns)]
+    lengths.show_shares(shares)
+    lengths.grab()
+    drawn = sorted(
+        (label.mapRectToScene(label.boundingRect()) for label in lengths._labels if label.isVisible()),
+        key=lambda rect: rect.left(),
+    )
+    assert len(drawn) >= 4
+    assert all(left.right() <= right.left() + 4 for left, right in pairwise(drawn))  # a label has margins of its own
+    assert drawn[0].left() >= -4
+    assert lengths._labels[0].toPlainText() == "41 %"
+    lengths.resize(900, 120)
+    lengths.grab()
+    assert len([label for label in lengths._labels if label.isVisible()]) >= len(drawn)
+
+
+def test_the_largest_shares_are_told_and_none_that_reads_nothing() -> None:
+    assert spaced((0.1, 0.5, 0.3, 0.004), 1) == {0, 1, 2}
+    assert spaced((0.1, 0.5, 0.3, 0.05), 2) == {1, 3}
+    assert spaced((), 3) == set()

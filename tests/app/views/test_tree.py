@@ -322,3 +322,15 @@ def test_64_nodes_fit_the_panel_and_paint_fast(view: TreeView) -> None:
         spent.append(time.process_time() - start)
     assert max(box.y + box.height for box in view.boxes()) <= view.height()
     assert min(spent) < 0.010  # the aim is 5 ms; the margin is for a busy machine
+
+
+def test_a_tree_that_goes_on_to_the_right_says_so_in_the_corner(view: TreeView) -> None:
+    chain = [node(parent=max(depth - 1, 0), depth=depth) for depth in range(30)]
+
+    def corner(count: int) -> bytes:
+        view.clear("")
+        view.show_step(step_of(*chain[:count]), ())
+        image = image_of(view).copy(view.width() - 70, 0, 70, 14)
+        return bytes(image.constBits())
+
+    assert len({corner(12), corner(20), corner(28)}) == 3, "how far"

@@ -102,3 +102,18 @@ def test_room_is_made_for_all_steps_before_they_are_shown(view: TreeView) -> Non
     for step in shown:
         view.show_step(step, ())
         assert view.boxes()[0] == first
+
+
+def test_keys_zoom_about_the_node_that_is_pointed_at(view: TreeView, qtbot: QtBot) -> None:
+    step = next(step for step in steps() if max(node.depth for node in step.nodes) >= 3)
+    view.show_step(step, ())
+    view.show()
+    deepest = max(range(len(step.nodes)), key=lambda index: step.nodes[index].depth)
+    for _ in range(len(step.nodes)):
+        qtbot.keyClick(view, Qt.Key.Key_Down)
+        if view.pointed == deepest:
+            break
+    for _ in range(3):
+        qtbot.keyClick(view, Qt.Key.Key_Plus)
+    assert view.zoomed
+    assert view.rect().contains(QPoint(round(view.boxes()[deepest].x), round(view.boxes()[deepest].middle)))
