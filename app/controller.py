@@ -69,7 +69,7 @@ class Controller(QObject):
         self._loaded_as: ModelConfig | None = None
         self._reload_after_reply = False
         self._aside_reason = ""
-        self._throttle = Throttle(self)
+        self._throttle = Throttle(worker.mailbox, self)
         transcript = Transcript(store)
         self.saving = Saving(transcript, views.notices)
         self.replies = ReplyController(views, worker, self._throttle, transcript, self.saving)
@@ -81,7 +81,7 @@ class Controller(QObject):
         self._save_timer.setSingleShot(True)
         self._save_timer.setInterval(_SAVE_AFTER_MS)
         self._save_timer.timeout.connect(self.save_settings)
-        worker.event.connect(self._throttle.add)
+        worker.waiting.connect(self._throttle.wake)
         worker.failed.connect(self.take_failure)
         worker.finished.connect(self.take_result)
 

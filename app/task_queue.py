@@ -22,10 +22,10 @@ class TaskQueue(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._worker = Worker(self)
-        self._throttle = Throttle(self)
+        self._throttle = Throttle(self._worker.mailbox, self)
         self._waiting: dict[str, Job] = {}
         self._running, self._closed = "", False
-        self._worker.event.connect(self._throttle.add)
+        self._worker.waiting.connect(self._throttle.wake)
         self._throttle.batch.connect(self._tell)
         self._worker.failed.connect(self._end)
         self._worker.finished.connect(self._end)

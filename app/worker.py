@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.throttle import Mailbox
 from medusa_core.errors import MedusaError
 from medusa_core.events import Step
 
@@ -87,12 +88,13 @@ class _Thread(QThread):
 class Worker(QObject):
     """One thread for all jobs, so that the numeric libraries keep one set of helper threads."""
 
-    event = Signal(object)  # what the running generator yielded
+    waiting = Signal()  # the mailbox has something
     failed = Signal(object)  # Failure; the job is over
     finished = Signal(object)  # the generator's return value; the job is over
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.mailbox = Mailbox(self.waiting.emit)  # what the running generator yielded
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._slow = False
@@ -150,4 +152,4 @@ class Worker(QObject):
             if self._slow and isinstance(event, Step):
                 self._hurry.wait(max(0.0, shown + 1 / SLOW_STEPS_PER_SECOND - time.monotonic()))
                 shown = time.monotonic()
-            self.event.emit(event)
+            self.mailbox.put(event)

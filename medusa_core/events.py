@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -169,13 +169,26 @@ _KINDS: dict[str, type[Any]] = {
     "training_step": TrainingStep,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+_FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in (*_NAMES, Node, Verdict, HeadFit)}
 # JSON leaves them as they are, but `str.splitlines` would cut an event's line there.
 _OTHER_LINE_ENDS = str.maketrans({"\x85": r"\u0085", "\u2028": r"\u2028", "\u2029": r"\u2029"})
 
 
 def to_dict(event: Event) -> dict[str, Any]:
     """The event as JSON-ready data, its kind under the key `event`."""
-    return {"event": _NAMES[type(event)], **asdict(event)}
+    return {"event": _NAMES[type(event)], **_record(event)}
+
+
+def _record(event: Any) -> dict[str, Any]:
+    """As `dataclasses.asdict`, which copies every number and every text: a reply's steps are saved as they come."""
+    return {name: _plain(getattr(event, name)) for name in _FIELDS[type(event)]}
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in _FIELDS:
+        return _record(value)
+    return tuple(map(_plain, value)) if kind is tuple else value
 
 
 def from_dict(data: Any) -> Event:

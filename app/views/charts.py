@@ -11,9 +11,10 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGraphicsEllipseItem, QGraphicsItem, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme import Theme, small_font
+from app.views.labels import Figure
 from medusa_core.events import Step
 from medusa_core.metrics import ReplyMetrics
 
@@ -21,6 +22,7 @@ WINDOW_STEPS = 8  # a single step's speed jumps between whole numbers of tokens;
 FEWEST_STEPS = 4  # a mean over fewer says little, and one lucky first step would double the axis for good
 FIRST_TOP = 20.0  # tokens/s
 FIRST_SPAN = 5.0  # s
+_DOT_PX = 8.0
 
 
 def doubled(start: float, needed: float) -> float:
@@ -35,10 +37,10 @@ class ChartTitle(QWidget):
 
     def __init__(self, name: str, note: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        title, caption, self._figure = QLabel(name), QLabel(note), QLabel()
+        title, caption, self._figure = QLabel(name), QLabel(note), Figure()
         title.setProperty("role", "title")
         caption.setProperty("role", "small")
-        self._figure.setTextFormat(Qt.TextFormat.PlainText)
+        self._figure.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
@@ -89,8 +91,10 @@ class SpeedChart(QWidget):
         super().__init__(parent)
         self._title = ChartTitle("Speed", f"tokens/s, mean of {WINDOW_STEPS} steps")
         self._plot = plain_plot(72)
-        self._curve = self._plot.plot(skipFiniteCheck=True, antialias=True)
-        self._newest = self._plot.plot(symbol="o", symbolSize=7, antialias=True)
+        # Bare items: what pyqtgraph wraps about them for its own menus and zooms costs more than drawing them.
+        self._curve = pg.PlotCurveItem(skipFiniteCheck=True, antialias=True)
+        self._newest = QGraphicsEllipseItem(-_DOT_PX / 2, -_DOT_PX / 2, _DOT_PX, _DOT_PX)
+        self._newest.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
         self._marker = pg.InfiniteLine(angle=90)
         self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
         options = {"position": 0.99, "anchors": [(1, 0), (1, 1)]}  # below it in the upper half, above it in the lower
@@ -110,15 +114,16 @@ class SpeedChart(QWidget):
     def _build_plot(self) -> None:
         for line in (*self._lines, self._marker, self._plain):
             line.setZValue(-1)
-            self._plot.addItem(line, ignoreBounds=True)
+        for item in (*self._lines, self._marker, self._plain, self._curve, self._newest):
+            self._plot.addItem(item, ignoreBounds=True)
         self._plain.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Draw in other colours."""
         dress_plot(self._plot, theme)
         self._curve.setPen(pg.mkPen(theme.accent, width=2))
-        self._newest.setSymbolBrush(theme.accent)
-        self._newest.setSymbolPen(pg.mkPen(theme.surface, width=1.5))
+        self._newest.setBrush(pg.mkBrush(theme.accent))
+        self._newest.setPen(pg.mkPen(theme.surface, width=1.5))
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DotLine))
         self._plain.setPen(pg.mkPen(theme.text_muted, width=1.5, style=Qt.PenStyle.DashLine))
         self._plain.label.setColor(theme.text_muted)
@@ -156,7 +161,7 @@ class SpeedChart(QWidget):
         self._seconds, self._tokens, self._speeds = np.zeros(256), np.zeros(256), np.zeros(256)
         self._top, self._span = FIRST_TOP, FIRST_SPAN
         self._curve.setData([], [])
-        self._newest.setData([], [])
+        self._newest.hide()
         self._marker.hide()
         self._title.set_figure("")
         self._top = doubled(self._top, self._plain_speed)
@@ -172,7 +177,9 @@ class SpeedChart(QWidget):
         seconds, speeds = self.points
         self._fit_axes(float(speeds.max(initial=0.0)), float(self._seconds[count - 1]))
         self._curve.setData(seconds, speeds)
-        self._newest.setData(seconds[-1:], speeds[-1:])
+        self._newest.setVisible(len(speeds) > 0)
+        if len(speeds):
+            self._newest.setPos(seconds[-1], speeds[-1])
         self._title.set_figure(f"{self._metrics.tokens_per_second:.1f} tokens/s")
         self.setAccessibleDescription(f"{self._metrics.tokens_per_second:.1f} tokens per second over the reply")
 

@@ -1,9 +1,10 @@
-"""Labels of running text: they wrap, and show what they are given as it is. Know nothing of what they say."""
+"""Labels of running text, which wrap, and of figures, which change all the time. Know nothing of what they say."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLabel, QWidget
 
 
 def wrapped(role: str, text: str = "") -> QLabel:
@@ -13,3 +14,43 @@ def wrapped(role: str, text: str = "") -> QLabel:
     label.setWordWrap(True)
     label.setTextFormat(Qt.TextFormat.PlainText)
     return label
+
+
+class Figure(QLabel):
+    """One line that changes all the time: as wide as its longest text so far.
+
+    Of its size Qt then asks nobody, where every new number would have the whole window laid out and painted anew.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def setText(self, text: str) -> None:
+        """Show this; no text takes no room."""
+        if text != self.text():
+            super().setText(text)
+            self._fit(self.width() if text else 0)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """In another font it begins anew."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._fit(0)
+
+    def _fit(self, least: int) -> None:
+        hint = self.sizeHint()
+        self.setFixedSize(hint.expandedTo(QSize(least, 0)))
+
+
+class Still(QWidget):
+    """Gives a widget all of its own size; whatever changes in there, nothing outside is laid out anew."""
+
+    def __init__(self, inner: QWidget) -> None:
+        super().__init__()
+        inner.setParent(self)
+        self._inner = inner
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._inner.setGeometry(self.rect())

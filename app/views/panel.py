@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QStackedW
 from app.theme import RADIUS_PX, Theme, load_themes, small_font, system_theme
 from app.views import tree_words as words
 from app.views.chart_pages import ChartPages
+from app.views.labels import Still
 from app.views.panel_menu import node_menu, panel_menu, steered
 from app.views.reply_lines import prompt_line, reply_line
 from app.views.step_bar import StepBar
@@ -78,7 +79,8 @@ class DecodingPanel(QWidget):
         offer = QHBoxLayout(self._offer)
         offer.setContentsMargins(0, 0, 0, 0)
         offer.addWidget(self._explore, 0, Qt.AlignmentFlag.AlignCenter)
-        for widget in (self._details, self._offer):
+        self._told = Still(self._details)
+        for widget in (self._told, self._offer):
             self._under_tree.addWidget(widget)
         # Room for four lines from the start, so that nothing below moves with what is pointed at.
         self._under_tree.setFixedHeight(4 * self._details.fontMetrics().lineSpacing())
@@ -308,7 +310,7 @@ class DecodingPanel(QWidget):
 
     def _show_under_tree(self) -> None:
         nothing = not self._events and self._message == EMPTY and bool(self._examples)
-        self._under_tree.setCurrentWidget(self._offer if nothing else self._details)
+        self._under_tree.setCurrentWidget(self._offer if nothing else self._told)
 
     def _draw(self, *, fade: bool = False) -> None:
         if not self._steps:

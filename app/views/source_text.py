@@ -31,7 +31,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser
 from app.markdown import Style
 from app.views.formats import Formats
 from app.views.found import Found
-from app.views.line_writer import write_lines
+from app.views.line_writer import length_kept, write_lines
 from app.views.lines import APART, Line, cut, length_of, offset_at, ranges
 from app.views.marks import Marks
 from app.views.spots import line_rectangles
@@ -102,12 +102,24 @@ class SourceText(QTextBrowser):
         if kept == len(old) == len(lines):
             return
         first, lines = first + kept, lines[kept:]
-        self._forget_tints(self._lines[first].start if first < len(self._lines) else self._end())
+        self._forget_tints(self._moving_from(first, lines))
         if not first and lines:
             self._set_gap(lines[0].gap)
         with self._editing() as cursor:
             write_lines(cursor, self._formats, first, old[kept:], lines)
         self._lines[first:] = lines
+
+    def _moving_from(self, number: int, lines: Sequence[Line]) -> int:
+        """The offset of the first character that may move when these lines replace those from that number on."""
+        if number == len(self._lines):
+            return self._end()
+        old = self._lines[number]
+        layout = self._block(number).layout()
+        changed = layout.lineForTextPosition(length_kept(old, lines[0]) if lines else 0)
+        if not changed.isValid() or changed.lineNumber() < 2:
+            return old.start
+        # What changes in a word may bring it to the end of the row above it, and nothing higher up.
+        return offset_at(old, layout.lineAt(changed.lineNumber() - 1).textStart())
 
     def _set_gap(self, gap: int) -> None:
         """Room above the first line; Qt leaves that line's own margin out."""

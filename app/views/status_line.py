@@ -9,6 +9,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
+from app.views.labels import Figure
+
 SEPARATOR = "  ·  "
 
 
@@ -65,7 +67,9 @@ class StatusLine(QWidget):
         super().__init__()
         self.facts, self.reason = ShortenedLabel(), ShortenedLabel()
         self.reason.setProperty("role", "warning")
-        self.context, self.memory = QLabel(), QLabel()
+        self.context, self.memory = Figure(), Figure()
+        for figure in (self.context, self.memory):
+            figure.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.memory.setToolTip("Memory that this app takes, the model included")
         self.progress = QProgressBar()
         self.progress.setFixedWidth(160)

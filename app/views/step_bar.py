@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QSlider, QToolButton, QVBoxLayout, QWidget
 
 from app.theme import Theme, title_font
+from app.views.labels import Figure
 
 
 class StepBar(QWidget):
@@ -30,9 +31,8 @@ class StepBar(QWidget):
         self._previous = self._tool("Previous step (←)")
         self._next = self._tool("Next step (→)")
         self.slider = self._make_slider()
-        self._position = QLabel()
+        self._position = Figure()
         self._position.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._position.setMinimumWidth(self.fontMetrics().horizontalAdvance("step 000 of 000"))
         self._live = QPushButton("Live")
         self._live.setProperty("role", "quiet")
         self._live.setCheckable(True)

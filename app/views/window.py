@@ -70,6 +70,7 @@ class MainWindow(QMainWindow):
         self._folded_by_itself = False
         self._splitter = self._columns(sidebar, chat_column, panel)
         self.setCentralWidget(self._splitter)
+        self.setAnimated(False)  # no dock ever moves, and Qt would make an animation whenever a text is laid out
         self._make_actions()
         self.rule_box = self._make_rule_box(acceptance)
         self._toolbar = self._make_toolbar()

@@ -22,9 +22,15 @@ class Listener(QObject):
         super().__init__()
         self.heard: list[object] = []
         self.threads: set[QThread] = set()
-        worker.event.connect(self.hear)
+        self._mailbox = worker.mailbox
+        worker.waiting.connect(self.look)
         worker.finished.connect(self.hear)
         worker.failed.connect(self.hear)
+
+    def look(self) -> None:
+        self._mailbox.ask_for_call()
+        for event in self._mailbox.take():
+            self.hear(event)
 
     def hear(self, what: object) -> None:
         self.heard.append(what)
@@ -84,7 +90,7 @@ def test_a_stop_does_not_reach_the_next_job(worker: Worker, qtbot: QtBot) -> Non
         yield stop()
         return stop()
 
-    with qtbot.waitSignal(worker.event):
+    with qtbot.waitSignal(worker.waiting):
         worker.run(job)
     with qtbot.waitSignal(worker.finished) as finished:
         worker.stop()

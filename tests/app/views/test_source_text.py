@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.views.lines import Line, Piece, cut, length_of, offset_at, plain, ranges
 from app.views.marks import Marks
 from app.views.source_text import EDGE, SourceText
+from medusa_core.events import Step
+from medusa_core.testing import scripted_reply
 
 
 @pytest.fixture
@@ -74,6 +80,38 @@ def test_only_what_differs_is_written(text: SourceText) -> None:
     text.set_lines(2, plain("three and four\nfive", 8))
     text.set_lines(2, plain("three and four\nfive", 8))
     assert [(at, new) for at, _, new in changes] == [(13, len(" and four")), (22, len("\nfive") + 1)]
+
+
+@pytest.mark.parametrize(
+    "words", ["a quick ", "wide-open ", "Donaudampfschifffahrtsgesellschaftskapitän ", "שלום a ", "你好，"]
+)
+def test_tints_stand_where_they_would_had_the_text_come_at_once(text: SourceText, qtbot: QtBot, words: str) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    holder.resize(400, 800)
+    QVBoxLayout(holder).addWidget(text, 0, Qt.AlignmentFlag.AlignTop)
+    holder.show()
+    marks = text._marks
+    tokens = [piece for word in words.split(" ") for piece in (word[:3], word[3:], " ") if piece]
+    source, chance = "An opening line.\n", random.Random(words)
+    for number in range(90):  # two tokens a step, the second one drafted; every step seen before the next one comes
+        first, second = chance.choices(tokens, k=2)
+        start = len(source)
+        source += first + second
+        middle = start + len(first)
+        marks.steps.append([step_of(number, ((start, middle), (middle, len(source))))])
+        # The end of a line may change its look, as an emphasis does that is closed.
+        looked = source + "*" if number % 7 == 3 else source
+        text.set_lines(0, plain(looked))
+        text.set_lines(0, plain(source))
+        holder.layout().activate()
+        kept = [text._tints(step) for step in range(len(marks.steps))]
+        assert kept == [list(text.rectangles(*span)) for span in marks.steps.drafted()], number
+    text.setParent(None)
+
+
+def step_of(index: int, spans: tuple[tuple[int, int], ...]) -> Step:
+    return replace(next(event for event in scripted_reply(1) if isinstance(event, Step)), index=index, spans=spans)
 
 
 def test_the_reader_s_caret_and_selection_stay(text: SourceText) -> None:
