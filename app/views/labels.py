@@ -16,6 +16,9 @@ def wrapped(role: str, text: str = "") -> QLabel:
     return label
 
 
+_ANY = (1 << 24) - 1  # px: what Qt takes for no limit
+
+
 class Figure(QLabel):
     """One line that changes all the time: as wide as its longest text so far.
 
@@ -30,17 +33,14 @@ class Figure(QLabel):
         """Show this; no text takes no room."""
         if text != self.text():
             super().setText(text)
-            self._fit(self.width() if text else 0)
+            self.setFixedSize(self.sizeHint().expandedTo(QSize(self.minimumWidth() if text else 0, 0)))
 
     def changeEvent(self, event: QEvent) -> None:
-        """In another font it begins anew."""
+        """In another font it is laid out as any label until the next text."""
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._fit(0)
-
-    def _fit(self, least: int) -> None:
-        hint = self.sizeHint()
-        self.setFixedSize(hint.expandedTo(QSize(least, 0)))
+            self.setMinimumSize(0, 0)
+            self.setMaximumSize(_ANY, _ANY)
 
 
 class Still(QWidget):
