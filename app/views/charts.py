@@ -10,8 +10,16 @@ from collections.abc import Iterable
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QGraphicsEllipseItem, QGraphicsItem, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtWidgets import (
+    QGraphicsEllipseItem,
+    QGraphicsItem,
+    QHBoxLayout,
+    QLabel,
+    QStyleOptionGraphicsItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme import Theme, small_font
 from app.views.labels import Figure
@@ -84,6 +92,18 @@ def dress_plot(plot: pg.PlotWidget, theme: Theme) -> None:
         plot.getAxis(name).setTextPen(theme.text_muted)
 
 
+class _Dot(QGraphicsEllipseItem):
+    """A round dot of the same size at any scale of the axes."""
+
+    def __init__(self) -> None:
+        super().__init__(-_DOT_PX / 2, -_DOT_PX / 2, _DOT_PX, _DOT_PX)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        super().paint(painter, option, widget)
+
+
 class SpeedChart(QWidget):
     """Tokens per second over the decoding time of a reply, as a mean over the last few steps."""
 
@@ -93,8 +113,7 @@ class SpeedChart(QWidget):
         self._plot = plain_plot(72)
         # Bare items: what pyqtgraph wraps about them for its own menus and zooms costs more than drawing them.
         self._curve = pg.PlotCurveItem(skipFiniteCheck=True, antialias=True)
-        self._newest = QGraphicsEllipseItem(-_DOT_PX / 2, -_DOT_PX / 2, _DOT_PX, _DOT_PX)
-        self._newest.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
+        self._newest = _Dot()
         self._marker = pg.InfiniteLine(angle=90)
         self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
         options = {"position": 0.99, "anchors": [(1, 0), (1, 1)]}  # below it in the upper half, above it in the lower
