@@ -6,6 +6,8 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
+_ANY = (1 << 24) - 1  # px: what Qt takes for no limit
+
 
 def wrapped(role: str, text: str = "") -> QLabel:
     """A label in the style of `role`, as the style sheet has it."""
@@ -16,7 +18,13 @@ def wrapped(role: str, text: str = "") -> QLabel:
     return label
 
 
-_ANY = (1 << 24) - 1  # px: what Qt takes for no limit
+def small() -> QLabel:
+    """A label of small words that can be selected."""
+    label = QLabel()
+    label.setProperty("role", "small")
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
 
 
 class Figure(QLabel):

@@ -11,12 +11,12 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.theme import RADIUS_PX, Theme, load_themes, small_font, system_theme
 from app.views import tree_words as words
 from app.views.chart_pages import ChartPages
-from app.views.labels import Still
+from app.views.labels import Still, small
 from app.views.panel_menu import node_menu, panel_menu, steered
 from app.views.reply_lines import prompt_line, reply_line
 from app.views.step_bar import StepBar
@@ -59,7 +59,7 @@ class DecodingPanel(QWidget):
         self._bar = StepBar(self._theme)
         self._tree, self._table = TreeView(self._theme), StepTable()
         self._shown_tree = QStackedWidget()
-        self._details, self._figures = self._small_label(), self._small_label()
+        self._details, self._figures = small(), small()
         self._explore = QPushButton("Explore a recorded reply")
         self._explore.setToolTip("Opens a reply that was recorded with its decoding steps; needs no model")
         self._under_tree = QStackedWidget()
@@ -342,10 +342,3 @@ class DecodingPanel(QWidget):
     def _write_figures(self, reply_line: str = "") -> None:
         # Always two lines, so that the end of a reply moves nothing above them.
         self._figures.setText(f"{self._prompt_line or ' '}\n{reply_line or ' '}")
-
-    def _small_label(self) -> QLabel:
-        label = QLabel()
-        label.setProperty("role", "small")
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        return label

@@ -34,7 +34,7 @@ from app.views.found import Found
 from app.views.line_writer import length_kept, write_lines
 from app.views.lines import APART, Line, cut, length_of, offset_at, ranges
 from app.views.marks import Marks
-from app.views.spots import line_rectangles
+from app.views.spots import line_rectangles, moving_from
 
 MEASURE = 72  # characters a line at most
 EDGE = 2  # px about the text, for the outline of a held step
@@ -114,12 +114,8 @@ class SourceText(QTextBrowser):
         if number == len(self._lines):
             return self._end()
         old = self._lines[number]
-        layout = self._block(number).layout()
-        changed = layout.lineForTextPosition(length_kept(old, lines[0]) if lines else 0)
-        if not changed.isValid() or changed.lineNumber() < 2:
-            return old.start
-        # What changes in a word may bring it to the end of the row above it, and nothing higher up.
-        return offset_at(old, layout.lineAt(changed.lineNumber() - 1).textStart())
+        kept = length_kept(old, lines[0]) if lines else 0
+        return offset_at(old, moving_from(self._block(number), kept)) if kept else old.start
 
     def _set_gap(self, gap: int) -> None:
         """Room above the first line; Qt leaves that line's own margin out."""

@@ -35,6 +35,15 @@ def line_rectangles(layout: QAbstractTextDocumentLayout, block: QTextBlock, firs
         line = lines.lineAt(number) if number < lines.lineCount() else QTextLine()
 
 
+def moving_from(block: QTextBlock, position: int) -> int:
+    """The position in a block of the first character that may move when what stands from `position` on changes.
+
+    What changes in a word may bring it to the end of the row above it, and nothing higher up.
+    """
+    row = block.layout().lineForTextPosition(position)
+    return block.layout().lineAt(row.lineNumber() - 1).textStart() if row.isValid() and row.lineNumber() else 0
+
+
 def _metrics(block: QTextBlock, position: int) -> QFontMetricsF:
     """Of the block's first letters: one height for a whole line, whatever fonts stand in it."""
     pieces = block.begin()
